@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One BLAS thread: the matrices of the tests are small, and test workers share the cores.
 QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Compiled tests are kept: without, every worker compiles all of them at every run.
+COMPILED := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: test demo lint docs stories wheel-check pictures papers papers-quick bench bench-accuracy \
   bench-calibration bench-peers \
@@ -20,7 +22,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	@touch $@
 
 test: setup
-	$(QUIET_BLAS) $(BIN)/pytest -n 2 --dist worksteal
+	$(QUIET_BLAS) $(COMPILED) $(BIN)/pytest -n 2 --dist worksteal
 
 # The suite three times, each with another order of sets and with other noise.
 steady: setup

@@ -19,7 +19,14 @@ STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written 
 
 @dataclass(frozen=True)
 class Within:
-    """Bounds of a number, both included; infinity only where it is ``infinite``."""
+    """Bounds of a number in a file, both included.
+
+    Attributes
+    ----------
+    low, high : the bounds
+    infinite : whether infinity is allowed too
+
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -27,9 +34,15 @@ class Within:
 
 
 def later(default: Any, *, silent: bool = False) -> Any:
-    """A field that files had not at first: one without it has this value.
+    """A field that is absent from older files: a file without it has this value.
 
-    ``silent``: fingerprints leave the default out, whatever its type.
+    Parameters
+    ----------
+    default
+        The value; it must mean what files of the versions before meant.
+    silent
+        Whether fingerprints leave the default out, whatever its type.
+
     """
     return field(default=default, metadata={"later": True, "silent": silent})
 

@@ -9,7 +9,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 
 class Column(ClassifierMixin, BaseEstimator):
-    """Predicts column ``j`` of a record."""
+    """Predicts column ``j`` of a record; of one type, so that all records are asked about at once."""
+
+    classes_ = np.arange(2)
 
     def __init__(self, j: int = 0) -> None:
         self.j = j
@@ -19,7 +21,7 @@ class Column(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> Any:
-        return X[:, self.j]
+        return X[:, self.j].astype(int)
 
 
 def records(scores: Any, rows: int = 500) -> tuple[np.ndarray, np.ndarray]:

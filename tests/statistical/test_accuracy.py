@@ -34,23 +34,23 @@ def trials(X, y, bounds, epsilon, delta, repeats, held_out, train=None):
 
 
 def test_kung_heights_at_epsilon_1(kung_square_errors):
-    """12 releases: the root mean square error is known to some 0.2 cm."""
-    assert np.sqrt(np.mean(kung_square_errors(12))) <= 8.5
+    """8 releases: the root mean square error is known to some 0.25 cm."""
+    assert np.sqrt(np.mean(kung_square_errors(8))) <= 8.5
 
 
 def test_kung_heights_through_20_inducing_inputs(kung, kung_square_errors):
-    """12 releases each: the ratio of the two errors is known to some 3%, and was 0.986 in 20."""
+    """8 releases each: the ratio of the two errors is known to some 4%, and was 0.986 in 20."""
     ages, heights = kung
     asked = {"y_bounds": (75, 175), "delta": 0.01, "inducing": 20}
     plan, squares = PrivateGPRegressor(**asked).plan(ages), []
-    for seed in range(12):
+    for seed in range(8):
         model = PrivateGPRegressor(**asked, random_state=seed).fit(ages, heights, plan=plan)
         squares.append(np.mean((model.predict(ages) - heights) ** 2))
-    assert np.sqrt(np.mean(squares)) <= 1.08 * np.sqrt(np.mean(kung_square_errors(12)))
+    assert np.sqrt(np.mean(squares)) <= 1.08 * np.sqrt(np.mean(kung_square_errors(8)))
 
 
 def test_kung_intervals(kung):
-    _, covered = trials(*kung, (75, 175), 1.0, 0.01, 6, 60)
+    _, covered = trials(*kung, (75, 175), 1.0, 0.01, 4, 60)
     assert 0.85 <= covered <= 0.95
 
 
@@ -66,7 +66,7 @@ def test_diabetes_intervals():
 def test_malaria_intervals():
     table = pl.read_csv(real_data("gambia_malaria.csv"))
     X, y = table.select("x", "y").to_numpy(), table["pos"].to_numpy()
-    _, covered = trials(X, y, (0, 1), 1.0, 1e-5, 4, 400)
+    _, covered = trials(X, y, (0, 1), 1.0, 1e-5, 2, 400)
     assert 0.85 <= covered <= 0.95
 
 

@@ -101,7 +101,7 @@ def test_the_attack_on_a_record_finds_noise_that_is_a_fifth_too_small():
     assert not attacked_record(0.8, *NEIGHBOURS).holds
 
 
-def test_answers_one_by_one_across_restarts_are_one_joint_draw(tmp_path):
+def test_answers_one_by_one_across_restarts_are_one_joint_draw(memory_disk):
     """Whitened by the joint covariance they are independent standard normal numbers.
 
     200 functions: each correlation is known to 0.34. Fails by chance with probability below 1e-5.
@@ -110,7 +110,7 @@ def test_answers_one_by_one_across_restarts_are_one_joint_draw(tmp_path):
     y = np.full(25, 0.5)  # the middle of the bounds: the function is the noise alone
     answers = []
     for seed in range(200):
-        path = tmp_path / f"{seed}.private-state"
+        path = memory_disk / f"{seed}.private-state"
         options = {"y_bounds": (0.0, 1.0), "epsilon": 1.0, "delta": 1e-5, "random_state": seed}
         made = PrivateFunction(kernel, 0.3, **options).fit(INPUTS, y, state=path)
         order = np.random.default_rng(seed).permutation(6)
@@ -168,7 +168,7 @@ def test_fifteen_hundred_points_one_by_one_across_restarts_are_one_function(memo
 
 @pytest.fixture
 def memory_disk(tmp_path):
-    """Where waiting for the disk does not count: the test above writes 1,500 times."""
+    """Where waiting for the disk does not count: the tests above write 800 and 1,500 times."""
     if not os.access("/dev/shm", os.W_OK):
         yield tmp_path
         return

@@ -25,14 +25,23 @@ _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 
 @dataclass(frozen=True)
 class MeanLaw:
-    """Density of the mean of the released values: (share, m1, log tau1, m2, log tau2, log s), c.
+    """Density of the mean of the released values.
+
     The integral over phi is a sum over intervals of equal probability, each a normal density as
-    wide as the interval: exact for many intervals, and smooth however small s is."""
+    wide as the interval: exact for many intervals, and smooth however small s is.
+
+    Attributes
+    ----------
+    parameters : (share, m1, log tau1, m2, log tau2, log s), the share as log odds
+    scale : c, what the values are divided by
+
+    """
 
     parameters: tuple[float, ...]
     scale: float
 
     def logpdf(self, t: Array) -> Array:
+        """Log density of means, (draws,)."""
         nodes = _Nodes(np.array(self.parameters))
         parts = [
             logsumexp(nodes.exponents(part), axis=1)
@@ -48,18 +57,27 @@ class VarianceLaw:
     mixture: GaussianMixture
 
     def logpdf(self, t: Array) -> Array:
+        """Log density of logarithms of variances, (draws,)."""
         return np.asarray(self.mixture.score_samples(np.reshape(t, (-1, 1))))
 
 
 @dataclass(frozen=True)
 class Released:
-    """Many releases at one place: means of the paths' values; with several paths, log variances."""
+    """Many simulated releases at one place.
+
+    Attributes
+    ----------
+    means : (draws,), of the paths' values
+    log_variances : (draws,), with several paths; otherwise None
+
+    """
 
     means: Array
     log_variances: Array | None
 
     @property
     def statistics(self) -> tuple[Array, ...]:
+        """The arrays that an attack looks at."""
         return (self.means,) if self.log_variances is None else (self.means, self.log_variances)
 
 
@@ -77,7 +95,16 @@ class Laws:
 
 
 def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
-    """Fit what datasets with the record and without it release; means within ``spread``."""
+    """Fit what datasets with the record and without it release.
+
+    Parameters
+    ----------
+    inside, outside
+        Releases with the record and without it.
+    spread
+        a bound of the means' absolute values.
+
+    """
 
     def fitted(means: Array, *log_variances: Array) -> tuple[MeanLaw | VarianceLaw, ...]:
         return fit_means(means, spread), *map(fit_variances, log_variances)
@@ -86,7 +113,16 @@ def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
 
 
 def fit_means(values: Array, scale: float) -> MeanLaw:
-    """Maximum likelihood, on means of 200 groups of neighbouring values; the better of two starts."""
+    """Maximum likelihood, on means of 200 groups of neighbouring values; the better of two starts.
+
+    Parameters
+    ----------
+    values
+        (draws,), means of released values.
+    scale
+        c, a bound of their absolute values.
+
+    """
     ordered = np.sort(np.asarray(values) / scale)
     t = np.array([part.mean() for part in np.array_split(ordered, min(GROUPS, len(ordered)))])
     spread = max(float(t.std()), 1e-6)

@@ -22,7 +22,15 @@ BATCH_NUMBERS = 2**16
 
 @dataclass(frozen=True)
 class NoisyPair:
-    """The exact measurements of two neighbouring datasets, and the noise that should hide which."""
+    """The exact measurements of two neighbouring datasets, and the noise that should hide which.
+
+    Attributes
+    ----------
+    low, high : (numbers,), without noise, of public or simulated data
+    noise : as a release would draw it
+    promise : the guarantee that the noise should give
+
+    """
 
     low: Array
     high: Array
@@ -31,8 +39,20 @@ class NoisyPair:
 
 
 def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) -> TradeOff:
-    """Threshold half-way along the difference, or with pure noise beyond its end. ``rng``: for
-    simulated noise; None for the real one."""
+    """Attack by a threshold half-way along the difference, or with pure noise beyond its end.
+
+    Parameters
+    ----------
+    pair
+        The measurements of the two datasets.
+    trial
+        How many draws, and how sure the bounds are.
+    noise_scale
+        Below 1 plants a fault, to see that it is found.
+    rng
+        For simulated noise; None for the noise that protects.
+
+    """
     statistic, threshold = _best_statistic(pair)
     size = len(pair.low)
     batch = min(trial.draws, max(1, BATCH_NUMBERS // size))

@@ -41,14 +41,44 @@ def membership(
     random_state: Any = None,
     progress: bool | Callback = False,
 ) -> Membership:
-    """Attack released posterior paths at one record's place. Everything here is made up.
+    """Attack released posterior paths at one record's place. Everything here is simulated.
 
-    ``kernel``, ``noise_variance``: sigma^2 k and lambda^2 of the paper. ``n``: rows of a dataset;
-    ``n_paths``: how many paths are released, ``inf`` for the exact mean and variance. ``record``:
-    (x, y) whose membership is asked for; ``response``, ``label_noise``, ``x_bounds``: how other
-    records come about. ``centred``: paths about zero, the limit of large sigma. ``promise``: a
-    Guarantee or (epsilon, delta), for replacing one record, that no attack may beat. ``shadows``:
-    datasets with and without the record to learn from; ``draws``: fresh ones to be tested on."""
+    Parameters
+    ----------
+    kernel
+        sigma^2 k of the paper.
+    noise_variance
+        lambda^2 of the paper; may stand in the kernel as a WhiteKernel.
+    n
+        Rows of a dataset.
+    n_paths
+        How many paths are released, ``inf`` for the exact mean and variance.
+    record
+        (x, y) whose membership is asked for.
+    x_bounds
+        The box of the inputs, (low, high) or one such pair per input.
+    response
+        Outputs of inputs, (rows, inputs) to (rows,).
+    label_noise
+        m, the share of an output that is even in [-1, 1], independent of its input.
+    centred
+        Paths about zero, the limit of large sigma.
+    promise
+        a Guarantee or (epsilon, delta), for replacing one record, that no attack may beat.
+    shadows
+        Datasets with and without the record to learn from.
+    draws
+        Fresh ones to be tested on.
+    false_positive_rates
+        At which thresholds are fixed before the test.
+    failure_probability
+        With which any of the bounds may be wrong.
+    random_state
+        Seeds all draws.
+    progress
+        True for a bar, or a function of (share done, what is being done).
+
+    """
     for name, value, least in (("n", n, 1), ("shadows", shadows, 100), ("draws", draws, 100)):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}.")
@@ -85,8 +115,22 @@ def membership(
 def released(
     mean: Array, var: Array, n_paths: float, scale: float, rng: np.random.Generator
 ) -> Released:
-    """Mean and log-variance of L values N(mu, v) each, from their exact distributions: N(mu, v / L)
-    and, in units of scale^2, v chi^2(L - 1) / L, independent."""
+    """Mean and log-variance of L simulated values N(mu, v) each, from their exact distributions.
+
+    N(mu, v / L) and, in units of scale^2, v chi^2(L - 1) / L, independent.
+
+    Parameters
+    ----------
+    mean, var
+        (datasets,), mu and v.
+    n_paths
+        L; ``inf`` gives mu and v themselves, 1 no variance.
+    scale
+        Unit of the variances, as a std.
+    rng
+        Generator of the simulation.
+
+    """
     if n_paths == math.inf:
         return Released(mean, np.log(var / scale**2))
     means = mean + np.sqrt(var / n_paths) * rng.standard_normal(len(mean))

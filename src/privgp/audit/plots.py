@@ -19,7 +19,20 @@ RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 40
 
 
 def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
-    """The promised curve, below which no attack may come, and the attack with its bounds."""
+    """The promised curve, below which no attack may come, and the attack with its bounds.
+
+    Parameters
+    ----------
+    result
+        Result of ``trade_off``.
+    ax
+        The panel to draw in; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    """
     if ax is None:
         ax = style.new_figure(4.0, 4.8).subplots()
     curve = result.promise.false_negative_rate(RATES)
@@ -82,7 +95,18 @@ def draw_curve(ax: Axes, result: Membership) -> None:
 
 
 def draw_releases(ax: Axes, result: Membership, statistic: int) -> None:
-    """Means of the released values (0), or logarithms of their variances (1), counted and fitted."""
+    """One statistic of the released values, counted and fitted, with and without the record.
+
+    Parameters
+    ----------
+    ax
+        The panel to draw in.
+    result
+        Result of ``membership``.
+    statistic
+        0 for means, 1 for logarithms of variances.
+
+    """
     inside, outside = (seen.statistics[statistic] for seen in (result.inside, result.outside))
     low, high = np.quantile(np.concatenate([inside, outside]), [0.002, 0.998])
     edges, grid = np.linspace(low, high, 61), np.linspace(low, high, 300)

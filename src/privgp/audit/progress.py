@@ -22,12 +22,25 @@ def telling(progress: bool | Callback) -> Iterator[Callback]:
 
 
 def part(callback: Callback, start: float, end: float) -> Callback:
-    """The same callback for a piece of the work that lies between two shares."""
+    """The same callback for a piece of the work that lies between the shares ``start`` and ``end``."""
     return lambda share, doing: callback(start + (end - start) * share, doing)
 
 
 def repeated(draw: Callable[[], Any], count: int, doing: str, tell: Callback) -> list[Any]:
-    """What this many calls return; a hundred times on the way the callback is called."""
+    """The results of this many calls; the callback is called a hundred times on the way.
+
+    Parameters
+    ----------
+    draw
+        Called without arguments.
+    count
+        How often.
+    doing
+        The words that the callback is given.
+    tell
+        The callback.
+
+    """
     step, drawn = max(1, count // 100), []
     for k in range(count):
         if k % step == 0:

@@ -27,8 +27,15 @@ EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
 
 @dataclass(frozen=True)
 class Promise:
-    """Trade-off curves: of Gaussian privacy when ``mu`` is given (``slack``: the lattice's share of
-    delta, taken off), and of (epsilon, delta) pairs."""
+    """Trade-off curves: the least false-negative rate at each false-positive rate.
+
+    Attributes
+    ----------
+    mu : parameter of Gaussian privacy, if that is promised
+    pairs : (epsilon, delta), each of which holds
+    slack : the lattice's share of delta, taken off the Gaussian curve
+
+    """
 
     mu: float | None = None
     pairs: tuple[tuple[float, float], ...] = ()
@@ -36,6 +43,7 @@ class Promise:
 
     @classmethod
     def of(cls, event: Event) -> Self:
+        """The guarantee of one step with this cost."""
         pairs = tuple((epsilon, 0.0) for epsilon in event.pure_epsilons)
         mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None
         return cls(mu, pairs, event.delta_slack)
@@ -61,6 +69,7 @@ class Promise:
         return float(-ndtri(false_positive_rate) - ndtri(beta))
 
     def describe(self) -> str:
+        """The promise in a few words."""
         if self.mu is not None:
             return f"mu = {self.mu:.4g}"
         if not self.pairs:
@@ -74,7 +83,15 @@ class Promise:
 
 
 def promise_of(given: Any) -> Promise:
-    """A promise from a Guarantee, from (epsilon, delta), or from anything with ``delta_at(epsilon)``."""
+    """A promise from a Guarantee, from (epsilon, delta), or from anything with
+    ``delta_at(epsilon)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none of them, or no valid budget.
+
+    """
     if isinstance(given, Promise):
         return given
     if isinstance(given, Guarantee):
@@ -98,7 +115,24 @@ def promise_of(given: Any) -> Promise:
 def path_promise(
     kernel: Kernel, noise_variance: float, n: int, n_paths: float = 1, **options: Any
 ) -> Promise | None:
-    """What posterior paths promise at every epsilon; None for the exact posterior: nothing."""
+    """The guarantee of posterior paths at every epsilon.
+
+    Parameters
+    ----------
+    kernel, noise_variance
+        Kernel and noise variance of the posterior.
+    n
+        How many records it is given.
+    n_paths
+        How many paths are released; for ``inf``, the exact posterior, nothing is promised.
+    **options
+        As in ``renyi_curve``.
+
+    Returns
+    -------
+    Promise or None
+
+    """
     if n_paths == math.inf:
         return None
     curve = renyi_curve(kernel, noise_variance, n, int(n_paths), **options)
@@ -117,7 +151,25 @@ def renyi_curve(
     paper: bool = False,
 ) -> PathCurve:
     """The Renyi curve of ``n_paths`` posterior paths of n records, outputs within ``reach`` of 0.
-    ``centred``: paths about zero, which reveal the covariance alone; ``paper``: its own bounds."""
+
+    Parameters
+    ----------
+    kernel, noise_variance
+        Kernel and noise variance of the posterior.
+    n
+        How many records it is given.
+    n_paths
+        How many paths are released.
+    x_bounds
+        The box of the inputs, (low, high) or one such pair per input.
+    reach
+        The largest absolute output.
+    centred
+        Paths about zero, which reveal the covariance alone.
+    paper
+        The paper's own bounds instead of the least that are proved.
+
+    """
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     shape = posterior_shape(kernel, noise_variance, high - low, n)
     moved = 0.0 if centred else mean_sensitivity(shape, "paper" if paper else "auto").value

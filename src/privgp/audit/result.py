@@ -22,10 +22,19 @@ Scores = Callable[[int, Callback], Array]
 class TradeOff:
     """The error rates of one attack on fresh draws beside the least that were promised.
 
-    ``promised_mu``: the Gaussian-DP parameter of the promise; of another kind of promise, what it
-    allows at the attack's false-positive rate. ``mu_low``, ``mu_high``: bounds of the attack's own,
-    from the Clopper-Pearson bounds of its error rates, wrong with probability at most
-    ``failure_probability``. ``attack``: what was done, in words."""
+    Attributes
+    ----------
+    promised_mu : the Gaussian-DP parameter of the promise; of another kind of promise, what it
+        allows at the attack's false-positive rate
+    mu_low, mu_high : bounds of the attack's own, from the bounds of its error rates
+    false_positive_rate, false_negative_rate : on fresh draws
+    draws : number of draws of each dataset
+    failure_probability : with which the bounds may be wrong
+    false_positive_bounds, false_negative_bounds : Clopper-Pearson bounds of both rates
+    promise : the guarantee that the attack is compared with
+    attack : the attack in words
+
+    """
 
     promised_mu: float
     mu_low: float
@@ -50,13 +59,16 @@ class TradeOff:
         return self.mu_high >= 0.9 * self.promised_mu
 
     def epsilon_low(self, delta: float) -> float:
-        """The attack disproves every smaller epsilon at this delta; at least 0:
-        ``log((1 - beta - delta) / alpha)`` of the rates' upper bounds, or their roles exchanged."""
+        """The epsilon below which the attack disproves every guarantee at this delta; at least 0.
+
+        ``log((1 - beta - delta) / alpha)`` of the rates' upper bounds, or their roles exchanged.
+        """
         rates = self.false_positive_bounds[1], self.false_negative_bounds[1]
         ratios = ((1.0 - b - delta) / a for a, b in (rates, rates[::-1]))
         return math.log(max(1.0, *ratios))
 
     def describe(self) -> str:
+        """The result in a few sentences."""
         return (
             f"Promise: {self.promise.describe()}. Attack: {self.attack}, {self.draws} draws a side: "
             f"mu between {self.mu_low:.4g} and {self.mu_high:.4g} where {self.promised_mu:.4g} is "
@@ -71,11 +83,23 @@ class TradeOff:
 
 
 def verdict(holds: bool) -> str:
+    """Whether the promise holds, as a sentence begins."""
     return "The promise holds" if holds else "The promise IS BROKEN"
 
 
 def clopper_pearson(count: int, draws: int, failure: float) -> tuple[float, float]:
-    """Bounds of a probability, ``count`` of ``draws`` seen; both are right but for ``failure``."""
+    """Bounds of a binomial probability that are both right except with probability ``failure``.
+
+    Parameters
+    ----------
+    count
+        Number of successes.
+    draws
+        Number of trials.
+    failure
+        With which either bound may be wrong.
+
+    """
     tail = 0.5 * failure
     low = betaincinv(count, draws - count + 1, tail) if count > 0 else 0.0
     high = betainccinv(count + 1, draws - count, tail) if count < draws else 1.0
@@ -90,7 +114,24 @@ def from_errors(
     failure: float,
     attack: str = TradeOff.attack,
 ) -> TradeOff:
-    """Mu = Phi^-1(1 - alpha) - Phi^-1(beta), with each error rate at its Clopper-Pearson bound."""
+    """The result of an attack from its errors, each rate at its Clopper-Pearson bound.
+
+    mu = Phi^-1(1 - alpha) - Phi^-1(beta).
+
+    Parameters
+    ----------
+    promise
+        The guarantee that the attack is compared with.
+    false_positives, false_negatives
+        How often it was wrong on fresh draws of either dataset.
+    draws
+        Number of draws of each dataset.
+    failure
+        With which the bounds may be wrong.
+    attack
+        The attack in words.
+
+    """
     alpha = clopper_pearson(false_positives, draws, failure / 2.0)
     beta = clopper_pearson(false_negatives, draws, failure / 2.0)
     return TradeOff(
@@ -110,14 +151,35 @@ def from_errors(
 
 @dataclass(frozen=True)
 class Trial:
-    """How an attack is tested: fresh draws of each dataset, and how often its bounds may be wrong."""
+    """How an attack is tested.
+
+    Attributes
+    ----------
+    draws : fresh ones of each dataset
+    failure : how often its bounds may be wrong
+    tell : the callback for progress
+
+    """
 
     draws: int
     failure: float
     tell: Callback
 
     def test(self, scores: Scores, cut: float, promise: Promise, attack: str) -> TradeOff:
-        """Take scores beyond a cut, fixed before anything is drawn, for the second dataset's."""
+        """Take scores beyond a cut, fixed before anything is drawn, for the second dataset's.
+
+        Parameters
+        ----------
+        scores
+            The scores of fresh draws of dataset 0 or 1, (draws,).
+        cut
+            The threshold.
+        promise
+            The guarantee that the attack is compared with.
+        attack
+            The attack in words.
+
+        """
         wrong = np.count_nonzero(scores(0, part(self.tell, 0.0, 0.5)) > cut)
         right = np.count_nonzero(scores(1, part(self.tell, 0.5, 1.0)) > cut)
         errors = int(wrong), self.draws - int(right)
@@ -126,7 +188,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Threshold:
-    """One threshold, fixed before the test for the false-positive rate ``wanted``: how it did."""
+    """One threshold, fixed before the test: how it did.
+
+    Attributes
+    ----------
+    wanted : the false-positive rate that it was fixed for
+    false_positive_rate, true_positive_rate : on fresh draws
+    false_positive_bounds, true_positive_bounds : Clopper-Pearson bounds of both
+
+    """
 
     wanted: float
     false_positive_rate: float
@@ -137,9 +207,23 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Membership:
-    """A membership attack's success on fresh draws: the curve of its rates over all thresholds,
-    ``auc``, the area under it, with Hoeffding's bounds, and ``thresholds`` fixed beforehand, with
-    Clopper-Pearson's. All bounds together are right but for ``failure_probability``."""
+    """A membership attack's success on fresh draws.
+
+    All bounds together are right except with probability ``failure_probability``.
+
+    Attributes
+    ----------
+    n, n_paths, shadows, draws : as in ``membership``
+    auc : the area under the curve of its rates over all thresholds; guessing has 0.5
+    auc_bounds : Hoeffding's
+    thresholds : fixed beforehand, with Clopper-Pearson bounds
+    failure_probability : probability that any bound is wrong
+    promise : the guarantee it is compared with, or None
+    false_positive_rates, true_positive_rates : the curve
+    laws : the fitted distributions
+    inside, outside : the shadows' releases, with the record and without it
+
+    """
 
     n: int
     n_paths: float
@@ -173,6 +257,7 @@ class Membership:
         )
 
     def describe(self) -> str:
+        """The success in a few sentences."""
         paths = f"{self.n_paths:g} path{'s' if self.n_paths > 1 else ''}"
         if self.n_paths == math.inf:
             paths = "the exact posterior"
@@ -209,8 +294,26 @@ def measured(
     failure: float,
     **facts: Any,
 ) -> Membership:
-    """The success of a fitted attack, thresholds from ``calibration``, shadows without the record.
-    Hoeffding's bounds of the area, two samples of m: ``P(|A - a| >= t) <= 2 exp(-2 m t^2)``."""
+    """The success of a fitted attack on fresh draws.
+
+    Hoeffding's bounds of the area, two samples of m: ``P(|A - a| >= t) <= 2 exp(-2 m t^2)``.
+
+    Parameters
+    ----------
+    laws
+        That it scores with.
+    calibration
+        Shadows without the record, which fix the thresholds.
+    inside, outside
+        Fresh releases.
+    rates
+        False-positive rates to fix thresholds for.
+    failure
+        With which any bound may be wrong.
+    **facts
+        Other fields of the result.
+
+    """
     members, others, known = (laws.score(seen) for seen in (inside, outside, calibration))
     draws = len(members)
     each = failure / (1 + 2 * len(rates))

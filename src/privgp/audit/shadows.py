@@ -23,8 +23,19 @@ def step(X: Array) -> Array:
 
 @dataclass(frozen=True)
 class Population:
-    """Where datasets come from: ``n`` inputs even over a box, outputs ``(1 - m) f(x) + m U(-1, 1)``.
-    ``point``, ``output``: the record whose membership is asked for."""
+    """The distribution of simulated datasets.
+
+    ``n`` inputs even over a box, outputs ``(1 - m) f(x) + m U(-1, 1)``.
+
+    Attributes
+    ----------
+    n : rows of a dataset
+    low, high : (inputs,), the box
+    point, output : the record whose membership is asked for
+    response : f, (rows, inputs) to (rows,)
+    label_noise : m
+
+    """
 
     n: int
     low: Array
@@ -35,7 +46,18 @@ class Population:
     label_noise: float = 0.0
 
     def draw(self, count: int, member: bool, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Datasets (count, n, inputs), (count, n); ``member``: the record replaces the last one."""
+        """Datasets X, (count, n, inputs), and y, (count, n).
+
+        Parameters
+        ----------
+        count
+            How many.
+        member
+            Whether the record replaces the last one of each.
+        rng
+            Generator of the simulation.
+
+        """
         X = rng.uniform(self.low, self.high, size=(count, self.n, len(self.low)))
         values = np.asarray(self.response(X.reshape(-1, len(self.low))), dtype=float)
         if values.shape != (count * self.n,) or not np.all(np.isfinite(values)):
@@ -51,8 +73,22 @@ class Population:
 def posteriors(
     kernel: Kernel, noise_variance: float, X: Array, y: Array, point: Array
 ) -> tuple[Array, Array]:
-    """Posterior means and variances at ``point`` for datasets X (count, n, inputs), y (count, n).
-    All kernels are stationary, ``k(x, z) = k(x - z, 0)``: one call serves a block of datasets."""
+    """Posterior means and variances at ``point`` for many datasets, (count,) each.
+
+    All kernels are stationary, ``k(x, z) = k(x - z, 0)``: one call serves a block of datasets.
+
+    Parameters
+    ----------
+    kernel, noise_variance
+        Kernel and noise variance of the posterior.
+    X
+        (count, n, inputs).
+    y
+        (count, n).
+    point
+        (inputs,).
+
+    """
     count, n, _ = X.shape
     size = max(1, BLOCK_NUMBERS // (n * n))
     blocks = (slice(start, start + size) for start in range(0, count, size))

@@ -34,8 +34,21 @@ class _Candidate:
 
 
 def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff:
-    """Train on as many releases as the attack is tested on. Numbers are divided by their stds, so
-    that one that varies wildly does not hide what others tell."""
+    """Train on as many releases as the attack is tested on.
+
+    Numbers are divided by their stds, so that one that varies wildly does not hide what others
+    tell.
+
+    Parameters
+    ----------
+    sampler
+        Draws releases, (count, numbers), of either dataset.
+    promise
+        The guarantee that the attack is compared with.
+    trial
+        How many draws, and how sure the bounds are.
+
+    """
     draws, tell = trial.draws, trial.tell
     if draws < LEAST_DRAWS:
         raise ValueError(f"a trained attack needs draws of at least {LEAST_DRAWS}, got {draws}.")
@@ -54,8 +67,21 @@ def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff
 def choose_attack(
     first: Array, second: Array, promise: Promise, draws: int, failure: float
 ) -> _Candidate:
-    """Of linear, quadratic and tree scores, and all thresholds, the one most beyond the promise:
-    fitted on one part of the draws (draws, numbers), in stds, and chosen on the rest."""
+    """The linear, quadratic or tree score, and its threshold, that is most beyond the promise.
+
+    Parameters
+    ----------
+    first, second
+        (draws, numbers), in stds, of the two datasets; scores are fitted on one part of
+        them and chosen on the rest.
+    promise
+        The guarantee that the attack is compared with.
+    draws
+        How many fresh ones it will be tested on.
+    failure
+        With which the test's bounds may be wrong.
+
+    """
     cut = int(RESTED * len(first))
     kinds = {"linear score": _linear, "quadratic score": _quadratic, "decision tree": _tree}
     candidates = []

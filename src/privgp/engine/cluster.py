@@ -45,12 +45,16 @@ def memory_kept() -> Iterator[None]:
 
 @dataclass(frozen=True, repr=False)
 class Task:
-    """A function of a block that says nothing of either: what fails comes back as a sentence, since
-    workers log the arguments and the text of whatever is raised."""
+    """A function of a block that says nothing of either.
+
+    A failure comes back as a sentence, since workers log the arguments and the text of every
+    exception.
+    """
 
     function: Callable[[Any], Any]
 
     def __call__(self, block: Any) -> tuple[bool, Any]:
+        """Whether it worked, and the result or a sentence without private values."""
         try:
             with memory_kept():
                 return True, self.function(block)
@@ -69,6 +73,8 @@ class Quiet:
 
 @dataclass(frozen=True, repr=False)
 class Unwrapped:
+    """A task that is given blocks as ``Quiet`` ones."""
+
     task: Task
 
     def __call__(self, quiet: Quiet) -> tuple[bool, Any]:
@@ -77,17 +83,34 @@ class Unwrapped:
 
 @dataclass(frozen=True)
 class Cluster:
-    """All workers that a client of Dask's scheduler sees."""
+    """All workers that a client of Dask's scheduler sees.
+
+    Attributes
+    ----------
+    client : a client of ``dask.distributed``, connected
+
+    """
 
     client: Any
 
     @property
     def workers(self) -> int:
+        """How many threads all workers have together."""
         return max(1, sum(map(int, self.client.nthreads().values())))
 
     def map(
         self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
     ) -> Iterator[Part]:
+        """The function of every block, in the order in which they are done; see ``Engine``.
+
+        Raises
+        ------
+        ValueError
+            The function refused a block.
+        RuntimeError
+            Workers were lost too often.
+
+        """
         from distributed import as_completed
 
         waited: Any = as_completed
@@ -116,7 +139,20 @@ def _result(future: Any) -> Any:
 
 
 def engine_of(given: Any) -> Engine:
-    """Threads for None, or the cluster of a client or of a scheduler's address."""
+    """Threads for None, or the cluster of a client or of a scheduler's address.
+
+    Parameters
+    ----------
+    given
+        None, an engine, a ``dask.distributed.Client``, or an address such as "tcp://host:8786";
+        a client for an address is made once and kept.
+
+    Raises
+    ------
+    ValueError
+        It is something else, ``distributed`` is not installed, or no scheduler answers.
+
+    """
     if given is None:
         return Threads()
     if isinstance(given, Serial | Threads | Cluster):

@@ -16,13 +16,27 @@ MOST_TOP = 400  # beyond, powers of two and their inverses leave the range of nu
 
 @dataclass(frozen=True)
 class Lattice:
-    """Numbers of at most ``2**top`` as multiples of ``2**(top - 81)``: an upper and a lower integer."""
+    """Numbers of at most ``2**top`` as multiples of ``2**(top - 81)``: an upper and a lower
+    integer.
+
+    Attributes
+    ----------
+    top : the exponent
+
+    """
 
     top: int
 
     @classmethod
     def holding(cls, most: float) -> "Lattice":
-        """The finest lattice for numbers of at most this size."""
+        """The finest lattice for numbers of at most this size.
+
+        Raises
+        ------
+        ValueError
+            The size is not finite or far beyond what can be split.
+
+        """
         top = math.frexp(most)[1] if 0.0 < most < math.inf else MOST_TOP + 1
         if abs(top) > MOST_TOP:
             raise ValueError("the measurement of some rows is not finite: choose other units.")
@@ -30,10 +44,14 @@ class Lattice:
 
     @property
     def step(self) -> float:
+        """The distance of neighbouring lattice points."""
         return 2.0 ** (self.top - SPAN)
 
     def split(self, numbers: Array) -> Integers:
-        """The nearest lattice points, (2, *shape): off by at most half a step."""
+        """The nearest lattice points, (2, *shape) of int64: off by at most half a step.
+
+        Sums of up to 2^22 such parts are exact, in any order.
+        """
         out = np.empty((2, *numbers.shape), dtype=np.int64)
         upper = np.rint(numbers * 2.0 ** (LIMB - self.top))
         out[0] = upper
@@ -44,7 +62,14 @@ class Lattice:
         return out
 
     def join(self, parts: Integers) -> Array:
-        """A sum of split numbers t: off by at most a step and three roundings of t."""
+        """The number of a sum of split numbers t: off by at most a step and three roundings of t.
+
+        Parameters
+        ----------
+        parts
+            (2, *shape), added up as integers.
+
+        """
         width = SPAN - LIMB
         carried = (parts[1] + (1 << (width - 1))) >> width
         upper = (parts[0] + carried) * 2.0 ** (self.top - LIMB)

@@ -12,15 +12,29 @@ Watch = Callable[[int, int], None]  # is told how many blocks of how many are do
 
 
 class Engine(Protocol):
-    """Where a function of blocks of rows is computed. It must be pure: blocks may be computed in any
-    order, anywhere, and again when they are lost."""
+    """The workers that compute a function of blocks of rows.
+
+    The function must be pure: blocks may be computed in any order, anywhere, and again when they
+    are lost.
+    """
 
     @property
     def workers(self) -> int: ...
     def map(
         self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
     ) -> Iterator[Part]:
-        """The function of every block, in whatever order they are done."""
+        """The function of every block, in whatever order they are done.
+
+        Parameters
+        ----------
+        function
+            Pure; on a cluster it is sent to workers.
+        blocks
+            The arguments, one at a time.
+        watch
+            Is called with how many blocks of how many are done.
+
+        """
 
 
 @dataclass(frozen=True)
@@ -32,6 +46,7 @@ class Serial:
     def map(
         self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
     ) -> Iterator[Part]:
+        """The function of one block after the other, in order; see ``Engine``."""
         for done, block in enumerate(blocks, 1):
             yield function(block)
             if watch is not None:
@@ -47,6 +62,7 @@ class Threads:
     def map(
         self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
     ) -> Iterator[Part]:
+        """The function of every block on threads, a few at a time; see ``Engine``."""
         coming, waiting, done = iter(blocks), set[Future[Part]](), 0
         with ThreadPoolExecutor(self.workers) as pool:
             try:

@@ -24,7 +24,11 @@ def sum_error(length: int) -> float:
 
 
 def blocked_product(A: Array, B: Array) -> Array:
-    """A B, run by run."""
+    """A B, (rows of A, columns of B), run by run.
+
+    The relative error of an entry is at most ``sum_error`` of the inner length, times ``|A|
+    |B|``.
+    """
     out = np.zeros((A.shape[0], B.shape[1]))
     for start in range(0, A.shape[1], RUN):
         out += A[:, start : start + RUN] @ B[start : start + RUN]
@@ -32,7 +36,16 @@ def blocked_product(A: Array, B: Array) -> Array:
 
 
 def blocked_solve(lower: Array, right: Array) -> Array:
-    """The solution of ``lower X = right``, (rows, columns)."""
+    """The solution X of ``lower X = right``, (rows, columns), by blocked forward substitution.
+
+    Parameters
+    ----------
+    lower
+        (rows, rows), lower triangular; what stands above the diagonal is not read.
+    right
+        (rows, columns).
+
+    """
     out = np.array(right, dtype=np.float64)
     for start in range(0, len(lower), RUN):
         stop = min(start + RUN, len(lower))
@@ -45,7 +58,19 @@ def blocked_solve(lower: Array, right: Array) -> Array:
 
 
 def blocked_cholesky(matrix: Array) -> Array:
-    """L with ``L L^T = matrix``, lower triangular."""
+    """L with ``L L^T = matrix``, lower triangular, every sum blocked.
+
+    Parameters
+    ----------
+    matrix
+        (rows, rows), symmetric and positive definite.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        It is not positive definite.
+
+    """
     out = np.array(matrix, dtype=np.float64)
     for start in range(0, len(out), RUN):
         stop = min(start + RUN, len(out))

@@ -41,8 +41,13 @@ SHAPES: dict[str, Callable[[Array], Array]] = {
 class Change:
     """``std * g(slopes (x - centre))`` with g one of ``SHAPES``.
 
-    ``centre``: (columns,); ``slopes``: (columns, columns) of a bump, (1, columns) of a step or an edge;
-    ``std``: of the height.
+    Attributes
+    ----------
+    kind : "bump", "step" or "edge"
+    centre : (columns,), where it is, in the units of the inputs
+    slopes : (columns, columns) of a bump, (1, columns) of a step or an edge; one over the widths
+    std : std of its height, in units of the function
+
     """
 
     kind: Annotated[str, tuple(SHAPES)]
@@ -51,6 +56,7 @@ class Change:
     std: Positive
 
     def __call__(self, X: Array) -> Array:
+        """The change at the rows of X, (rows,), for a height of one standard deviation."""
         return np.asarray(self.std * SHAPES[self.kind]((X - self.centre) @ self.slopes.T))
 
 
@@ -58,8 +64,14 @@ class Change:
 class Cell:
     """A listed change, and how far from it the next ones lie.
 
-    ``apart``: (columns,), of the centres; ``octaves``: of the widths; ``angle``: of directions, on
-    a map whose ranges, ``width``, are of one length.
+    Attributes
+    ----------
+    change : the one in the middle
+    apart : (columns,), how far the centres of neighbours are apart
+    octaves : how many octaves apart their widths are
+    angle : between neighbouring directions, on a map whose ranges, ``width``, are of one length
+    width : the ranges of the inputs, (columns,)
+
     """
 
     change: Change
@@ -69,7 +81,7 @@ class Cell:
     width: Array | float = 1.0
 
     def anywhere(self, rng: np.random.Generator) -> Change:
-        """A change from between this one and its neighbours."""
+        """A change drawn evenly from between this one and its neighbours."""
         shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
         slopes = self.change.slopes * 2.0 ** (self.octaves * (octaves - 0.5))
         if self.angle:
@@ -90,7 +102,23 @@ def values(changes: Sequence[Change], X: Array) -> Array:
 
 
 def list_changes(X: Array, std: float) -> tuple[list[Cell], Array]:
-    """Changes all over the range of the public points X, and their prior weights, which sum to 1."""
+    """Changes all over the range of the public points X, and their prior weights.
+
+    Parameters
+    ----------
+    X
+        (points, columns), public.
+    std
+        std of the heights, in units of the function.
+
+    Returns
+    -------
+    cells : list of Cell
+        Steps, bumps and edges, in this order.
+    weights : Array
+        (changes,), which sum to 1.
+
+    """
     low, high = X.min(axis=0), X.max(axis=0)
     width = np.where(high > low, high - low, 1.0)
     kinds = [_steps(low, width, std), _bumps(X, low, width, std), _edges(low, high, width, std)]

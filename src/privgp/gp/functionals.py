@@ -19,18 +19,26 @@ from privgp.types import Array, Positive
 class Functionals:
     """cov(t) = A k(Z, Z) A^T + s^2 noise_gram + k(x, x) residual_gram + fixed_gram + noise.
 
-    ``nodes``: Z, (nodes, inputs' columns); ``weights``: A, (measured, nodes);
-    ``noise_gram``, ``residual_gram``: (measured, measured).
-    The last four describe the energy ``sum e_i y_i^2``: ``energy_total`` is the sum of e_i,
-    ``energy_gram``: (nodes, nodes), ``energy_cross``: (nodes, measured), ``energy_noise_gram``:
-    (measured, measured), so that the weighted sum over rows of ``cov(t, y_i) cov(y_i, t)`` is
-    ``A K G K A^T + s^2 (A K H + (A K H)^T) + s^4 N``.
-    ``fixed_gram``: (measured, measured), what no hyperparameter changes, such as the effect of
-    uncertain counts where inputs are private; None for nothing.
-    ``scatter``: C, (measured, bins), of records at unknown places of bins, whose nodes stand together,
-    with ``shares``, (nodes per bin,), summing to 1: the covariance has ``- C diag(v) C^T`` besides,
-    with v the variances of f's averages over the bins, so that with ``residual_gram = C C^T`` what f
-    varies within bins remains.
+    Everything is public: it depends on inputs and on what is measured, never on outputs.
+
+    Attributes
+    ----------
+    nodes : Z, (nodes, inputs' columns)
+    weights : A, (measured, nodes)
+    noise_gram, residual_gram : (measured, measured)
+    energy_total : the sum of e_i, of the energy ``sum e_i y_i^2``
+    energy_gram : G, (nodes, nodes)
+    energy_cross : H, (nodes, measured)
+    energy_noise_gram : N, (measured, measured), so that the weighted sum over rows of
+        ``cov(t, y_i) cov(y_i, t)`` is ``A K G K A^T + s^2 (A K H + (A K H)^T) + s^4 N``
+    fixed_gram : (measured, measured), what no hyperparameter changes, such as the effect of
+        uncertain counts if inputs are private; None for nothing
+    scatter : C, (measured, bins), of records at unknown places of bins, whose nodes stand
+        together. The covariance has ``- C diag(v) C^T`` besides, with v the variances of f's
+        averages over the bins, so that with ``residual_gram = C C^T`` what f varies within bins
+        remains.
+    shares : (nodes per bin,), summing to 1, the weights of the nodes in such an average
+
     """
 
     nodes: Annotated[Array, "nodes columns"]
@@ -46,8 +54,11 @@ class Functionals:
     shares: Annotated[Array, "parts"] | None = None
 
     def in_units(self, unit: float) -> Self:
-        """The same where outcomes are ``unit`` times a rate: their means grow with it, and so do the
-        variances about these, as those of counts do."""
+        """The same if outcomes are ``unit`` times a rate.
+
+        Their means grow with the unit, and so do the variances about these, as those of counts
+        do.
+        """
         fixed, scatter = self.fixed_gram, self.scatter
         return replace(
             self,
@@ -63,7 +74,7 @@ class Functionals:
         )
 
     def average_variances(self, K: Array) -> Array:
-        """v, (bins,), from K, (nodes, nodes)."""
+        """The variances v of f's averages over the bins, (bins,), from K, (nodes, nodes)."""
         assert self.shares is not None
         parts = len(self.shares)
         blocks = K.reshape(len(K) // parts, parts, -1, parts)
@@ -73,7 +84,16 @@ class Functionals:
         )
 
     def average_pull(self, G: Array, slope: Array) -> None:
-        """Add to G, the gradient with respect to K, what ``slope``, that by v, contributes."""
+        """Add to G what a gradient by the averages' variances contributes, in place.
+
+        Parameters
+        ----------
+        G
+            (nodes, nodes), the gradient with respect to K.
+        slope
+            (bins,), the gradient with respect to v.
+
+        """
         assert self.shares is not None
         parts = len(self.shares)
         blocks = G.reshape(len(G) // parts, parts, -1, parts)

@@ -56,7 +56,14 @@ class GrowingFactor:
         return np.vstack([*parts, padded[:0]])[: self.size]
 
     def append(self, rows: Array) -> None:
-        """Add the rows (new, size + new) at the end. Cut short, it leaves L as it was."""
+        """Add rows at the end. If it is cut short, L stays as it was.
+
+        Parameters
+        ----------
+        rows
+            (new, size + new), lower triangular in its last columns.
+
+        """
         end = self.size + len(rows)
         for at in range(self.size, end):
             number, place = divmod(at, PANEL)
@@ -71,8 +78,15 @@ class GrowingFactor:
 
 @dataclass(frozen=True)
 class Extension:
-    """New points in coordinates: ``lower`` (new, old + new), rows of L; ``rows`` (new, inputs) of
-    L^-1 k_* A, which measure the function there."""
+    """New points in the coordinates of a function; nothing has been drawn for them yet.
+
+    Attributes
+    ----------
+    points : (new, columns)
+    lower : (new, old + new), rows of L
+    rows : (new, inputs) of L^-1 k_* A, which measure the function there
+
+    """
 
     points: Array
     lower: Array
@@ -83,6 +97,13 @@ class Coordinates:
     """The coordinates ``L^-1 f(points)`` of a function ``f = k(., inputs) A s``.
 
     L L^T is the noise kernel at the points asked so far. Everything here is public.
+
+    Parameters
+    ----------
+    kernel : kernel of the function and of the noise
+    inputs : (inputs, columns), where the sums s of outputs are taken
+    coefficients : A, (inputs, inputs)
+
     """
 
     def __init__(self, kernel: Kernel, inputs: Array, coefficients: Array) -> None:
@@ -92,7 +113,19 @@ class Coordinates:
         self._rows = np.empty((0, coefficients.shape[1]))
 
     def propose(self, points: Array) -> Extension:
-        """What further points add. Changes nothing."""
+        """The rows that further points add. Changes nothing.
+
+        Parameters
+        ----------
+        points
+            (new, columns), none of them answered before.
+
+        Raises
+        ------
+        ValueError
+            Points are too close to each other or too far away for float64.
+
+        """
         size = self.factor.size
         cross = np.empty((len(points), 0))
         if size:
@@ -112,7 +145,7 @@ class Coordinates:
         return Extension(points, lower, rows)
 
     def accept(self, extension: Extension) -> None:
-        """Make an extension part of the factor."""
+        """Make an extension, as ``propose`` returned it, part of the factor."""
         size = self.factor.size
         end = size + len(extension.points)
         if end > len(self._rows):
@@ -124,6 +157,15 @@ class Coordinates:
         self.factor.append(extension.lower)
 
     def catch_up(self, points: Array, block: int = 512) -> None:
-        """Extend the factor to these points; it already holds the first of them."""
+        """Extend the factor to these points, of which it already holds the first.
+
+        Parameters
+        ----------
+        points
+            (points, columns), all points answered so far, in order.
+        block
+            How many are added at a time.
+
+        """
         for start in range(self.factor.size, len(points), block):
             self.accept(self.propose(points[start : start + block]))

@@ -17,9 +17,16 @@ KNOTS = 25  # few enough that the map is smooth
 class InputMap:
     """A monotone map of each input column: ``(1 - share) * x + share * rank(x)``.
 
-    ``rank`` is the empirical distribution function of the public inputs, stretched to the spread of
-    its column, so that ``share`` moves between raw and ranked coordinates without changing scale.
-    Beyond the observed range the ranked part stays at its end. ``plain``: columns that stay as they are.
+    ``rank`` is the empirical distribution function of the public inputs, stretched to the spread
+    of its column, so that ``share`` moves between raw and ranked coordinates without changing
+    scale. Beyond the observed range the ranked part stays at its end.
+
+    Attributes
+    ----------
+    share : share of the ranked coordinate, between 0 and 1
+    knots, ranks : (knots, columns), a coordinate and the rank it has
+    plain : columns that stay as they are
+
     """
 
     share: Share = 0.0
@@ -28,6 +35,7 @@ class InputMap:
     plain: tuple[int, ...] | None = later(None)
 
     def __call__(self, X: Array) -> Array:
+        """The mapped rows of X, (rows, columns)."""
         if self.share == 0.0:
             return X
         ranked = np.column_stack(
@@ -49,7 +57,18 @@ def _smooth_rank(x: Array, knots: Array, ranks: Array) -> Array:
 
 
 def part_ranked(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap:
-    """The map that blends the coordinates of ``X``, but for the plain ones, with their ranks."""
+    """The map that blends the coordinates of ``X``, but for the plain ones, with their ranks.
+
+    Parameters
+    ----------
+    X
+        (rows, columns), public inputs.
+    share
+        Share of the ranked coordinate; 0 gives the map that changes nothing.
+    plain
+        Columns that stay as they are.
+
+    """
     if share == 0.0:
         return InputMap()
     levels = np.linspace(0.0, 1.0, KNOTS)
@@ -64,13 +83,13 @@ def part_ranked(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap
 
 
 def spreads(X: Array) -> Array:
-    """Standard deviation of each column, 1 where a column is constant."""
+    """Standard deviation of each column, (columns,); 1 if a column is constant."""
     spread = np.asarray(X.std(axis=0), dtype=float)
     floor = 1e-12 * np.abs(X).max(axis=0)
     return np.where(spread > floor, spread, 1.0)
 
 
 def collapse(X: Array) -> tuple[Array, Integers]:
-    """The distinct rows of X and, for every row, which of them it is."""
+    """The distinct rows of X, sorted, and for every row which of them it is, (rows,)."""
     unique, index = np.unique(X, axis=0, return_inverse=True)
     return unique, np.asarray(index, dtype=np.int64).ravel()

@@ -21,9 +21,18 @@ MOST_LOG = 50.0  # so that no power of e overflows when it is squared
 
 @dataclass(frozen=True)
 class Link:
-    """``mean``: g; ``slope``: g'; ``variance``: V; ``inverse``: of g. All act entry by entry.
+    """A growing function g from the whole line to the mean of an outcome.
 
-    ``reach``: how far a line may be followed away from where it was fitted.
+    All functions act entry by entry.
+
+    Attributes
+    ----------
+    name : "logit", "probit" or "log"
+    mean, slope : g and its derivative
+    variance : V, of an outcome about its mean, as a function of f
+    inverse : inverse of g
+    reach : how far a line may be followed away from where it was fitted, in units of f
+
     """
 
     name: str
@@ -34,16 +43,26 @@ class Link:
     reach: float = np.inf
 
     def expected(self, mean: Array, variance: Array) -> Array:
-        """E g(f) for normal f."""
+        """E g(f) for normal f, by Gauss-Hermite quadrature.
+
+        Parameters
+        ----------
+        mean, variance
+            Mean and variance of f, arrays of any one shape.
+
+        """
         return _average(self.mean, mean, variance)
 
     def expected_square(self, mean: Array, variance: Array) -> Array:
+        """E g(f)^2 for normal f; arguments as in ``expected``."""
         return _average(lambda f: self.mean(f) ** 2, mean, variance)
 
     def expected_slope(self, mean: Array, variance: Array) -> Array:
+        """E g'(f) for normal f; arguments as in ``expected``."""
         return _average(self.slope, mean, variance)
 
     def expected_variance(self, mean: Array, variance: Array) -> Array:
+        """E V(f) for normal f; arguments as in ``expected``."""
         return _average(self.variance, mean, variance)
 
 

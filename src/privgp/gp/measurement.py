@@ -16,17 +16,22 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured, in units of y about the middle of its bounds. Public once it exists.
+    """Measured numbers, in units of y about the middle of its bounds. Public once it exists.
 
-    ``values``: (measured,), B s plus noise; ``noise_std`` of each; ``energy``: the weighted sum of
-    squared outputs plus noise, or None; ``energy_noise_std`` its noise; ``counts``:
-    (measured,), B times the records per bin plus noise, where inputs are private;
-    ``gram``: (measured, measured), the sums of products of two features plus noise, where inputs are
-    private and many;
-    ``is_laplace``: whether the noise on ``values`` is Laplace noise, not normal; one answer for all of
-    them, or one for each;
-    ``centre``: of outcomes with a link, what was subtracted from each before it was summed; None: what
-    is usual for their kind.
+    Attributes
+    ----------
+    values : (measured,), B s plus noise
+    noise_std : std of the noise on each value
+    energy : the weighted sum of squared outputs plus noise, or None
+    energy_noise_std : its noise
+    counts : (measured,), B times the records per bin plus noise, if inputs are private
+    is_laplace : whether the noise on ``values`` is Laplace noise, not normal; one answer for all
+        of them, or one for each
+    gram : (measured, measured), the sums of products of two features plus noise, if inputs are
+        private and many
+    centre : number that was subtracted from every outcome with a link before it was summed;
+        None: the usual one of their kind
+
     """
 
     values: Annotated[Array, "measured"]
@@ -54,15 +59,17 @@ class Measurement:
 
 
 def average(again: Sequence[Measurement]) -> Measurement:
-    """The same numbers measured several times, as one measurement: their means, weighted by one over
-    the variances of their noise."""
+    """The same numbers measured several times, as one measurement.
+
+    Their means, weighted by one over the variances of their noise; energies are left out.
+    """
     precisions = np.array([each.noise_std**-2.0 for each in again])
     weights = precisions / precisions.sum()
     return _weighted(again, weights, float(precisions.sum() ** -0.5))
 
 
 def add(parts: Sequence[Measurement]) -> Measurement:
-    """The same sums of different records, as one measurement of all of them."""
+    """The same sums of different records, as one measurement of all of them, without an energy."""
     std = float(np.linalg.norm([each.noise_std for each in parts]))
     return _weighted(parts, np.ones(len(parts)), std)
 

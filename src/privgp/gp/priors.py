@@ -25,8 +25,17 @@ NOISE_STD = 1.4  # of the noise std; its level is the least known of all beforeh
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """One model: a kernel on mapped inputs, the variance of an output about the function, and where
-    the function changes besides."""
+    """One model of the function.
+
+    Attributes
+    ----------
+    kernel : a scikit-learn kernel on mapped inputs, without noise
+    noise_variance : variance of an output about the function, in squared units of the outputs
+    input_map : applied to inputs before the kernel
+    weight : how plausible the model is; those of a set of models sum to 1
+    changes : local changes of the function, at most two
+
+    """
 
     kernel: Kernel
     noise_variance: Positive
@@ -35,22 +44,38 @@ class Hyperparameters:
     changes: tuple[Change, ...] = later(())
 
     def smooth(self, X: Array, Z: Array | None = None) -> Array:
-        """Covariances without the changes, (rows of X, rows of Z)."""
+        """Covariances without the changes, (rows of X, rows of Z); Z is X by default."""
         return evaluate(self.kernel, self.input_map(X), None if Z is None else self.input_map(Z))
 
     def covariance(self, X: Array, Z: Array | None = None, smooth: Array | None = None) -> Array:
-        """Of f at the rows of X and of Z, (rows of X, rows of Z); ``smooth``: if that is known."""
+        """Covariances of f, (rows of X, rows of Z).
+
+        Parameters
+        ----------
+        X, Z
+            Inputs as they are, before the map; Z is X by default.
+        smooth
+            The result of ``smooth(X, Z)``, if it is known already.
+
+        """
         K = self.smooth(X, Z) if smooth is None else smooth
         if not self.changes:
             return K
         return K + values(self.changes, X) @ values(self.changes, X if Z is None else Z).T
 
     def variances(self, X: Array) -> Array:
-        """Of f at every row of X."""
+        """The prior variance of f at every row of X, (rows,)."""
         return np.asarray(diagonal(self.kernel, X) + np.square(values(self.changes, X)).sum(axis=1))
 
     def check_for(self, columns: int) -> None:
-        """Refuse a kernel, a map or a change that is not for inputs of this many columns."""
+        """Refuse a kernel, a map or a change that is not for inputs of this many columns.
+
+        Raises
+        ------
+        ValueError
+            As only a damaged file or a wrong argument can cause it.
+
+        """
         check_kernel(self.kernel, columns)
         knots, ranks = self.input_map.knots, self.input_map.ranks
         shape = (max(len(knots), 1), columns) if self.input_map.share else (0, 0)
@@ -63,8 +88,10 @@ class Hyperparameters:
 
 
 def of_one_kernel(models: Sequence[Hyperparameters]) -> list[list[int]]:
-    """The places of the models, those with the same kernel and map together: one evaluation of the
-    kernel serves them all."""
+    """The places of the models, grouped by kernel and map.
+
+    One evaluation of the kernel serves a whole group.
+    """
     found: dict[tuple[object, ...], list[int]] = {}
     for place, model in enumerate(models):
         map_ = model.input_map
@@ -84,9 +111,18 @@ def _fits(change: Change, columns: int) -> bool:
 
 @dataclass(frozen=True)
 class Prior:
-    """Log-normal about the starting values: ``log parameters = centre + root @ z``, z standard.
+    """Log-normal about the starting values: ``log parameters = centre + root @ z``, z standard
+    normal.
 
-    The last parameter is the noise variance where it is free. Lengthscales that are one move as one.
+    The last parameter is the noise variance if it is free.
+
+    Attributes
+    ----------
+    start : the model at z = 0
+    centre : (parameters,), logarithms
+    root : (parameters, moves); lengthscales that are one move as one
+    noise_free : whether the noise variance is learned too
+
     """
 
     start: Hyperparameters
@@ -96,15 +132,17 @@ class Prior:
 
     @property
     def size(self) -> int:
+        """How many standard normal numbers a model is made of."""
         return int(self.root.shape[1])
 
     def check_for(self, columns: int) -> None:
-        """Refuse parts that do not belong together."""
+        """Refuse parts that do not belong together, or not to inputs of this many columns."""
         self.start.check_for(columns)
         if len(self.centre) != sum(count for _, count in self._free) + self.noise_free:
             raise ValueError("prior has another number of parameters than its kernel.")
 
     def at(self, z: Array) -> Hyperparameters:
+        """The model at z, (size,); its weight is 1 and it has no changes."""
         logs = np.clip(self.centre + self.root @ z, -200.0, 200.0)
         kernel = self._moved(np.exp(logs)) if self._free else self.start.kernel
         noise = float(np.exp(logs[-1])) if self.noise_free else self.start.noise_variance
@@ -128,9 +166,17 @@ class Prior:
 
 
 def prior_about(start: Hyperparameters, *, noise_free: bool, widths: tuple[int, ...] = ()) -> Prior:
-    """Weak prior: lengthscales share a common factor; variances move as squares of their roots.
+    """A weak prior: lengthscales share a common factor; variances move as squares of their roots.
 
-    ``widths``: numbers of neighbouring inputs that have one lengthscale; each its own if there are none.
+    Parameters
+    ----------
+    start
+        The model in the middle.
+    noise_free
+        Whether the noise variance is learned too.
+    widths
+        Numbers of neighbouring inputs that have one lengthscale; each its own if there are none.
+
     """
     blocks: list[Array] = []
     for parameter in start.kernel.hyperparameters:

@@ -18,10 +18,16 @@ PIVOTS_PER_BLOCK = 32
 
 @dataclass(frozen=True)
 class Smoother:
-    """Weights ``C`` (targets, inputs) of the posterior mean ``C s`` on the sums of outputs per input.
+    """Weights ``C`` (targets, inputs) of the posterior mean ``C s`` on the sums of outputs per
+    input.
 
-    ``variance``: posterior variance at the targets. ``jitter``: what had to be added to the
-    diagonal of K for its Cholesky factor to exist; it is part of the predictor that is released.
+    Attributes
+    ----------
+    weights : C
+    variance : (targets,), the posterior variance there
+    jitter : the number added to the diagonal of K for its Cholesky factor to exist; it is part
+        of the predictor that is released
+
     """
 
     weights: Array
@@ -32,9 +38,28 @@ class Smoother:
 def exact_smoother(
     kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array
 ) -> Smoother:
-    """The exact GP posterior mean at the targets from ``counts[i]`` outputs at every distinct X[i].
+    """The exact GP posterior mean at the targets as a linear map of the outputs.
 
     With sums s of the outputs per input, ``C = k_* (K' + s^2 D^-1)^-1 D^-1``, D = diag(counts).
+
+    Parameters
+    ----------
+    kernel
+        Kernel of the function.
+    noise_variance
+        Variance of an output about it.
+    X
+        (inputs, columns), distinct.
+    counts
+        (inputs,), how many outputs there are at each of them.
+    targets
+        (targets, columns).
+
+    Raises
+    ------
+    ValueError
+        The kernel matrix is not positive definite even with jitter.
+
     """
     scale = variance(kernel)
     for jitter in JITTERS:
@@ -61,8 +86,14 @@ def exact_smoother(
 class Nystrom:
     """``k(X, X) = factor factor^T + residual`` with a positive semidefinite residual.
 
-    ``factor``: (rows, nodes); ``nodes``: the chosen rows of X; ``residual``: its diagonal;
-    ``root``: (nodes, nodes), the lower Cholesky factor of the nodes' covariance.
+    Attributes
+    ----------
+    nodes : the chosen rows of X
+    chosen : (nodes,), their places
+    factor : (rows, nodes)
+    residual : (rows,), its diagonal
+    root : (nodes, nodes), the lower Cholesky factor of the nodes' covariance
+
     """
 
     nodes: Array
@@ -84,6 +115,21 @@ def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
     """Rows of X that explain the kernel best: Cholesky pivoted in blocks on the residual variance.
 
     Within a block points are drawn in proportion to the residual, from a fixed public seed.
+
+    Parameters
+    ----------
+    kernel
+        Kernel of the function.
+    X
+        (rows, columns), public.
+    count
+        How many to choose; fewer if the rest is explained.
+
+    Returns
+    -------
+    Integers
+        Their places, sorted.
+
     """
     n = X.shape[0]
     if count >= n:
@@ -111,7 +157,18 @@ def choose_nodes(kernel: Kernel, X: Array, count: int) -> Integers:
 
 
 def nystrom(kernel: Kernel, X: Array, chosen: Integers) -> Nystrom:
-    """The low-rank factor of k(X, X) through the rows ``chosen``; exact when they are all rows."""
+    """The low-rank factor of k(X, X) through the rows ``chosen``; exact when they are all rows.
+
+    Parameters
+    ----------
+    kernel
+        Kernel of the function.
+    X
+        (rows, columns).
+    chosen
+        Places of the nodes among the rows.
+
+    """
     nodes = X[chosen]
     L = stable_cholesky(evaluate(kernel, nodes))
     cross = evaluate(kernel, nodes, X)
@@ -121,7 +178,21 @@ def nystrom(kernel: Kernel, X: Array, chosen: Integers) -> Nystrom:
 
 
 def stable_cholesky(K: Array, scale: float | None = None) -> Array:
-    """Lower Cholesky factor of K plus the least jitter, relative to ``scale``, that makes it exist."""
+    """Lower Cholesky factor of K plus the least jitter that makes it exist.
+
+    Parameters
+    ----------
+    K
+        (n, n), symmetric.
+    scale
+        Unit of the jitter; the largest diagonal entry by default.
+
+    Raises
+    ------
+    ValueError
+        Even a jitter of 1e-6 is too little.
+
+    """
     scale = float(np.diag(K).max()) if scale is None else scale
     for jitter in JITTERS[1:]:
         try:
@@ -135,10 +206,16 @@ def stable_cholesky(K: Array, scale: float | None = None) -> Array:
 
 @dataclass(frozen=True)
 class InducingSmoother:
-    """``C = W k(Z, X) Lambda^-1``, kept as the factor ``weights``: W, (targets, nodes).
+    """``C = W k(Z, X) Lambda^-1``, kept as the factor W.
 
-    DTC: Lambda = s^2 I. FITC: Lambda = diag(s^2 + k(x, x) - k(x, Z) k(Z, Z)^-1 k(Z, x)), the variance
-    of an output given the function at Z. ``variance``: of f at the targets.
+    DTC: Lambda = s^2 I. FITC: Lambda = diag(s^2 + k(x, x) - k(x, Z) k(Z, Z)^-1 k(Z, x)), the
+    variance of an output given the function at Z.
+
+    Attributes
+    ----------
+    weights : W, (targets, nodes)
+    variance : (targets,), of f there
+
     """
 
     weights: Array
@@ -148,7 +225,20 @@ class InducingSmoother:
 def inducing_smoother(
     kernel: Kernel, nodes: Array, gram: Array, targets: Array
 ) -> InducingSmoother:
-    """``W = k(X*, Z) (k(Z, Z) + gram)^-1`` from ``gram = k(Z, X) Lambda^-1 k(X, Z)``, (nodes, nodes)."""
+    """``W = k(X*, Z) (k(Z, Z) + gram)^-1`` and the variance of f at the targets.
+
+    Parameters
+    ----------
+    kernel
+        Kernel of the function.
+    nodes
+        Z, (nodes, columns).
+    gram
+        ``k(Z, X) Lambda^-1 k(X, Z)``, (nodes, nodes).
+    targets
+        X*, (targets, columns).
+
+    """
     L = stable_cholesky(evaluate(kernel, nodes))
     half = solve_triangular(L, gram, lower=True, check_finite=False)
     inner = solve_triangular(L, half.T, lower=True, check_finite=False)

@@ -27,8 +27,11 @@ ROUNDING = 1e-9
 class Shared:
     """Rows that two measurements have in common, (earlier measured, new measured).
 
-    ``noise``: the sum over these rows of products of their weights in both; ``energy``: the same with
-    the row's share in the energy as a further factor.
+    Attributes
+    ----------
+    noise : the sum over these rows of products of their weights in both
+    energy : the same with the row's share in the energy as a further factor
+
     """
 
     noise: Array
@@ -37,7 +40,14 @@ class Shared:
 
 @dataclass(frozen=True)
 class Stacked:
-    """Measurements that are one by now."""
+    """Several measurements of one function as one.
+
+    Attributes
+    ----------
+    functionals : the numbers of all, below each other, in terms of common nodes
+    measurement : their values, scaled to the noise std of the first
+
+    """
 
     functionals: Functionals
     measurement: Measurement
@@ -49,11 +59,18 @@ class Stacked:
         start: Hyperparameters,
         shared: Shared | None = None,
     ) -> Stacked:
-        """With the numbers of one more below. ``start``: a model on inputs as they are, by which many
-        nodes are thinned out; ``shared``: if it is of rows measured before.
+        """With the numbers of one more measurement below.
 
-        The energy then stays that of these rows, whose values the caller combines; that of new rows is
-        added.
+        Parameters
+        ----------
+        functionals, measurement
+            Functionals and values of the further one.
+        start
+            a model on inputs as they are, by which many nodes are thinned out.
+        shared
+            The rows that both have in common, if any. The energy then stays that of
+            these rows, whose values the caller combines; that of new rows is added.
+
         """
         old, new = on_common_nodes(self.functionals, functionals, start)
         ratio = self.measurement.noise_std / measurement.noise_std
@@ -119,7 +136,16 @@ def _certain(gram: Array) -> Array:
 def on_common_nodes(
     one: Functionals, two: Functionals, start: Hyperparameters
 ) -> tuple[Functionals, Functionals]:
-    """Both in terms of the same nodes: all of them, or the best of many."""
+    """Both in terms of the same nodes: all of them, or the best 512 of more.
+
+    Parameters
+    ----------
+    one, two
+        With nodes in the same columns.
+    start
+        The model whose kernel chooses and interpolates.
+
+    """
     nodes, places = np.unique(np.vstack([one.nodes, two.nodes]), axis=0, return_inverse=True)
     places = np.asarray(places).ravel()
     first, second = places[: len(one.nodes)], places[len(one.nodes) :]
@@ -162,8 +188,22 @@ def sums_behind(
 ) -> Array:
     """B, (measured, inputs), of numbers that are known by ``A = (B mass) J^T``, (measured, nodes).
 
-    Exact where the nodes include the inputs; else B is what of it varies as functions through the
+    Exact if the nodes include the inputs; else B is what of it varies as functions through the
     nodes do: ``A (J mass J^T)^+ J``.
+
+    Parameters
+    ----------
+    weights
+        A, (measured, nodes).
+    nodes
+        (nodes, columns).
+    inputs
+        (inputs, columns).
+    mass
+        (inputs,), how many outputs there are at each.
+    start
+        The model whose kernel interpolates.
+
     """
     J = _interpolation(nodes, inputs, start)
     gram = (J * mass) @ J.T

@@ -25,9 +25,16 @@ JITTER = 1e-10
 
 @dataclass(frozen=True)
 class Hyperprior:
-    """Draws of hyperparameters: ``lengthscales`` (draws, coordinates), ``stds`` (draws,) of the
-    function, ``smoothness`` (draws,) the Matérn order (inf: squared exponential), ``mean_std`` of an
-    unknown constant."""
+    """Draws of hyperparameters, all equally plausible beforehand.
+
+    Attributes
+    ----------
+    lengthscales : (draws, coordinates), in units of the unit cube
+    stds : (draws,), of the function
+    smoothness : (draws,), the Matern order (inf: squared exponential)
+    mean_std : std of an unknown constant
+
+    """
 
     lengthscales: Array
     stds: Array
@@ -36,10 +43,19 @@ class Hyperprior:
 
 
 def robust_prior(coordinates: int, scores: int = 1, settings: int = 1) -> Hyperprior:
-    """For scores scaled to [-1, 1] over the unit cube: lengthscales about 0.4 within a factor of
-    two to three, together and each for itself; Matérn 3/2 and 5/2 by turns.
+    """A weak prior for scores scaled to [-1, 1] over the unit cube.
 
-    Fewer draws where the scores and settings would otherwise fill the memory.
+    Lengthscales about 0.4 within a factor of two to three, together and each for itself; Matern
+    3/2 and 5/2 by turns.
+
+    Parameters
+    ----------
+    coordinates
+        How many the settings have.
+    scores, settings
+        How many there will be; with many of them fewer draws are made, so that memory
+        is enough.
+
     """
     draws = min(DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // (scores * settings)))
     uniform = qmc.Halton(coordinates + 2, scramble=True, rng=np.random.default_rng(1)).random(draws)
@@ -53,13 +69,36 @@ def robust_prior(coordinates: int, scores: int = 1, settings: int = 1) -> Hyperp
 
 
 def fixed_prior(coordinates: int, lengthscale: float, smoothness: float) -> Hyperprior:
-    """One known kernel of variance 1 and mean 0."""
+    """One known kernel of variance 1 and mean 0.
+
+    Parameters
+    ----------
+    coordinates
+        How many the settings have.
+    lengthscale
+        The same along all of them.
+    smoothness
+        1.5, 2.5 or infinity.
+
+    """
     scales = np.full((1, coordinates), float(lengthscale))
     return Hyperprior(scales, np.ones(1), np.full(1, float(smoothness)), 0.0)
 
 
 class Surrogate:
-    """``means``, ``variances``: (draws, settings) given the scores observed so far."""
+    """The scores of settings given those observed so far.
+
+    Parameters
+    ----------
+    points : (settings, coordinates), in the unit cube
+    prior : draws of the hyperparameters
+
+    Attributes
+    ----------
+    means, variances : (draws, settings), of the function
+    log_evidence : (draws,), of the scores so far
+
+    """
 
     def __init__(self, points: Array, prior: Hyperprior) -> None:
         self.points, self.prior = points, prior
@@ -73,7 +112,18 @@ class Surrogate:
         self._floor = JITTER * top
 
     def observe(self, place: int, value: float, noise_std: float) -> None:
-        """Take in one score of the setting at ``place``."""
+        """Take in one score.
+
+        Parameters
+        ----------
+        place
+            Place of the setting among the points.
+        value
+            The noisy score.
+        noise_std
+            std of its noise; 0 if it is exact.
+
+        """
         rows = self._rows[:, : self._count]
         row = self.prior_row(place) - np.matmul(rows[:, :, place][:, None, :], rows)[:, 0]
         spread = np.sqrt(np.maximum(self.variances[:, place], 0.0) + noise_std**2 + self._floor)
@@ -93,7 +143,7 @@ class Surrogate:
         return np.asarray(np.exp(self.log_evidence - logsumexp(self.log_evidence)))
 
     def posterior(self) -> tuple[Array, Array]:
-        """Mean and standard deviation at every setting, averaged over the hyperparameters."""
+        """Mean and std at every setting, (settings,) each, averaged over the hyperparameters."""
         weights = self.weights
         mean = weights @ self.means
         square = weights @ (self.variances + np.square(self.means - mean))

@@ -51,7 +51,14 @@ def one_thread() -> Iterator[None]:
 
 
 def threads_for(rows: int) -> AbstractContextManager[None]:
-    """One BLAS thread for small problems, where several only wait for each other."""
+    """One BLAS thread for small problems, for which several only wait for each other.
+
+    Parameters
+    ----------
+    rows
+        The size of the largest matrix.
+
+    """
     return one_thread() if rows <= SMALL_ROWS else nullcontext()
 
 

@@ -24,7 +24,14 @@ LONGEST = 200
 
 
 class Account:
-    """What a ``Ledger`` opened for a dataset. Estimators take it as ``ledger=``."""
+    """The budget of one dataset in a ``Ledger``. Estimators take it as ``ledger=``.
+
+    Parameters
+    ----------
+    ledger : the ledger that the account was opened in
+    dataset : its name
+
+    """
 
     def __init__(self, ledger: Ledger, dataset: str) -> None:
         self.ledger, self.dataset = ledger, dataset
@@ -37,12 +44,29 @@ class Account:
         request: bytes = b"",
         fingerprint: str | None = None,
     ) -> Entry:
-        """Spend what the guarantee costs, in one transaction, or raise ``ChargeRefused``, a ``BudgetExceeded``.
+        """Spend what the guarantee costs, in one transaction, before anything is drawn.
 
-        ``key``: a charge with this key is made once; made again for the same guarantee and
-        ``request`` it costs nothing, for another one it is refused. It pays for one answer: give out
-        only what ``store`` returned under the key, as ``answer`` does. ``fingerprint``: of the public
-        part of the data.
+        Parameters
+        ----------
+        guarantee
+            Guarantee of the release that will be drawn.
+        key
+            a charge with this key is made once; made again for the same guarantee and
+            ``request`` it costs nothing, for another one it is refused. It pays for one answer:
+            give out only what ``store`` returned under the key, as ``answer`` does.
+        request
+            Bytes of the request, of which a hash is kept.
+        fingerprint
+            Hash of the public part of the data; a warning is given if another dataset was
+            charged with the same one.
+
+        Raises
+        ------
+        ChargeRefused
+            A ``BudgetExceeded``: the charge does not fit into what is left.
+        LedgerError
+            The key was used otherwise, or the guarantee protects another unit than those before.
+
         """
         if not isinstance(guarantee, Guarantee):
             raise TypeError("charge takes a Guarantee, such as model.guarantee_.")
@@ -92,20 +116,35 @@ class Account:
     ) -> bytes:
         """The answer to a request, drawn and paid for once: charge, draw, store, return.
 
-        A retry gets the stored bytes. ``draw`` may run again if its answer was lost before it was
-        stored; nobody may have seen anything of it (docs/proofs/ledger.md).
+        A retry gets the stored bytes.
+
+        Parameters
+        ----------
+        guarantee, key, request
+            As in ``charge``.
+        draw
+            Makes the answer; it may run again if its answer was lost before it was stored, and
+            nobody may have seen anything of it (docs/proofs/ledger.md).
+
         """
         self.charge(guarantee, key, request=request)
         found = self.stored(key)
         return self.store(key, draw()) if found is None else found
 
     def stored(self, key: str) -> bytes | None:
-        """The answer that was stored under a key, if there is one."""
+        """The answer that was stored under a key; None if there is none."""
         with self.ledger.database.read() as connection:
             return self._stored(connection, key)
 
     def store(self, key: str, answer: bytes) -> bytes:
-        """Keep the answer of a charge; the first one stays, and is what every caller gets."""
+        """Keep the answer of a charge; the first one stays, and is what every caller gets.
+
+        Raises
+        ------
+        LedgerError
+            Nothing was charged under the key.
+
+        """
         with self.ledger.database.write() as connection:
             opened, last = self._locked(connection)
             found = self._stored(connection, key)
@@ -154,7 +193,7 @@ class Account:
             return self._opened(connection).hash if last is None else last.hash
 
     def knows(self, head: str | None) -> bool:
-        """Whether the chain ever had this head."""
+        """Whether the chain ever had this head, such as the one in a certificate."""
         c = tables.entries.c
         asked = select(c.number).where(and_(c.dataset == self.dataset, c.hash == head))
         with self.ledger.database.read() as connection:
@@ -266,12 +305,14 @@ class Account:
 
 
 def entries_of(connection: Connection, dataset: str) -> list[Entry]:
+    """All entries of a dataset, oldest first, in a transaction that is under way."""
     asked = select(tables.entries).where(tables.entries.c.dataset == dataset)
     rows = connection.execute(asked.order_by(tables.entries.c.number)).mappings()
     return [Entry(**row) for row in rows]
 
 
 def check_text(name: str, value: Any) -> None:
+    """Refuse a name or a key that is no printable text of 1 to 200 characters; ValueError."""
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
         raise ValueError(f"{name} must be a printable text of 1 to {LONGEST} characters.")
 

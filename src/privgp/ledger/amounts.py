@@ -14,7 +14,7 @@ SMALL = 0.01  # below, the quantile is computed from a difference that cancels
 
 
 def up(value: Fraction) -> int:
-    """A number that is not negative, in units, rounded up; huge ones are refused."""
+    """A number that is not negative, in units of 1e-40, rounded up; ValueError above 1e12."""
     amount = math.ceil(value * UNIT)
     if value < 0 or amount > MOST:
         raise ValueError("a charge must lie between 0 and 1e12.")
@@ -22,22 +22,25 @@ def up(value: Fraction) -> int:
 
 
 def decimal(value: float) -> int:
-    """An epsilon or a delta in units."""
+    """An epsilon or a delta in units of 1e-40, by its shortest decimal."""
     if not math.isfinite(value):
         raise ValueError("a charge must be finite.")
     return up(Fraction(repr(float(value))))
 
 
 def squared_mu(noise_multiplier: float) -> int:
-    """``mu^2 = 1 / c^2`` of a Gaussian mechanism, of the very float c."""
+    """``mu^2 = 1 / c^2`` of a Gaussian mechanism in units of 1e-40, of the very float c."""
     if not 0 < noise_multiplier < math.inf:
         raise ValueError("a noise multiplier must be positive and finite.")
     return up(1 / Fraction(noise_multiplier) ** 2)
 
 
 def squared_mu_of_pure(epsilon: float) -> int:
-    """``mu^2`` of the least Gaussian mechanism that an epsilon-private step is a post-processing of:
-    ``mu = 2 Phi^-1(e^eps / (1 + e^eps))``, at most ``sqrt(pi / 2) eps``."""
+    """``mu^2`` of the least Gaussian mechanism that an epsilon-private step is a post-processing
+    of.
+
+    ``mu = 2 Phi^-1(e^eps / (1 + e^eps))``, at most ``sqrt(pi / 2) eps``; in units of 1e-40.
+    """
     if not 0 <= epsilon < math.inf:
         raise ValueError("a charge must be finite.")
     most = Fraction(math.pi) / 2 * Fraction(epsilon) ** 2 * (1 + Fraction(1, 10**12))

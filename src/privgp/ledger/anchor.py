@@ -18,12 +18,26 @@ PUT_BACK = (
 
 
 class Anchor:
-    """What was seen last, in a file that is replaced as a whole."""
+    """The newest head of every account, in a file that is replaced as a whole.
+
+    Parameters
+    ----------
+    path : path of the file, which need not exist
+
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def known(self) -> Known:
+        """By dataset the number of its newest entry and the head; empty if there is no file.
+
+        Raises
+        ------
+        LedgerTampered
+            The file is damaged.
+
+        """
         try:
             text = self.path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -38,7 +52,18 @@ class Anchor:
             raise LedgerTampered(f"the anchor '{self.path}' is damaged.") from None
 
     def renew(self, dataset: str, number: int, head: str) -> None:
-        """Know this entry, unless a later one is known. Called once it is committed."""
+        """Know this entry, unless a later one is known. Called once it is committed.
+
+        Parameters
+        ----------
+        dataset
+            Name of the account.
+        number
+            Number of the entry, 0 for the account itself.
+        head
+            Its hash.
+
+        """
         try:
             with locked(self.path) as folder:
                 known = self.known()
@@ -57,6 +82,17 @@ class Anchor:
 
 
 def check_known(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
-    """Refuse a chain, ``heads`` by entry number, that lacks the entry which is known."""
+    """Refuse a chain that lacks the entry which the anchor knows; LedgerTampered.
+
+    Parameters
+    ----------
+    dataset
+        Named in the error.
+    known
+        Number and head of the newest known entry, or None.
+    heads
+        Hashes of the chain, by entry number.
+
+    """
     if known is not None and heads.get(known[0]) != known[1]:
         raise LedgerTampered(PUT_BACK.format(dataset) + ".")

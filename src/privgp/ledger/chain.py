@@ -17,7 +17,18 @@ Row = TypeVar("Row", bound="Opened | Entry")
 
 @dataclass(frozen=True)
 class Opened:
-    """An account as it was opened; amounts are whole numbers of 1e-40, as texts."""
+    """An account as it was opened; amounts are whole numbers of 1e-40, as texts.
+
+    Attributes
+    ----------
+    dataset : its name
+    epsilon, delta : the total
+    reserve : the part of epsilon that Gaussian noise never gets
+    fingerprint : hash of the public part of the data, if it was given
+    opened_at : a time in UTC, ISO 8601
+    hash : hash of all this; the head of the chain before the first entry
+
+    """
 
     dataset: str
     epsilon: str
@@ -29,6 +40,7 @@ class Opened:
 
     @property
     def budget(self) -> Budget:
+        """The total as numbers."""
         return Budget(int(self.epsilon), int(self.delta), int(self.reserve))
 
 
@@ -36,9 +48,24 @@ class Opened:
 class Entry:
     """One charge, or one stored answer, of an account.
 
-    ``request``: SHA-256 of what was asked; ``fingerprint``: of the public part of the data;
-    ``answer``: SHA-256 of a stored answer; ``epsilon``, ``mu2``, ``delta``: the cost, in whole numbers
-    of 1e-40, then what is spent with it; ``hash``: the head of the chain once this was added."""
+    Attributes
+    ----------
+    dataset : name of the account
+    number : from 1 on
+    kind : "charge" or "answer"
+    at : a time in UTC, ISO 8601
+    key : under which a charge is made once, if it has one
+    request : SHA-256 of what was asked
+    guarantee : guarantee of the charge, as JSON
+    fingerprint : hash of the public part of the data
+    answer : SHA-256 of a stored answer
+    epsilon, mu2, delta : the cost, in whole numbers of 1e-40
+    spent_epsilon, spent_mu2, spent_delta : the sums of all costs up to this one
+    most_epsilon, most_delta : the limits of steps that are not Gaussian, once they are fixed
+    previous : the head before
+    hash : the head of the chain once this was added
+
+    """
 
     dataset: str
     number: int
@@ -62,6 +89,7 @@ class Entry:
 
     @classmethod
     def of(cls, cost: Cost, spent: Spent, **others: Any) -> Self:
+        """A sealed entry from amounts and the other fields."""
         most = (spent.most_epsilon, spent.most_delta)
         made = cls(
             epsilon=str(cost.epsilon),
@@ -78,18 +106,19 @@ class Entry:
 
     @property
     def spent(self) -> Spent:
+        """The total spent up to this entry, as numbers."""
         most = (self.most_epsilon, self.most_delta)
         sums = (int(self.spent_epsilon), int(self.spent_mu2), int(self.spent_delta))
         return Spent(*sums, *(None if each is None else int(each) for each in most))
 
     @property
     def promised(self) -> Guarantee | None:
-        """The guarantee that was charged for."""
+        """The guarantee that was charged for; None for a stored answer."""
         return None if self.guarantee is None else Guarantee.from_json(self.guarantee)
 
 
 def sealed(row: Row) -> Row:
-    """The row with its hash."""
+    """The row with its hash, which covers all other fields."""
     return replace(row, hash=_hash(asdict(row)))
 
 
@@ -100,7 +129,23 @@ def _hash(fields: Mapping[str, Any]) -> str:
 
 
 def check(opened: Opened, entries: Sequence[Entry], answers: Mapping[str, bytes]) -> None:
-    """Refuse a chain with a changed, missing, added or reordered row."""
+    """Refuse a chain with a changed, missing, added or reordered row, or one that overspends.
+
+    Parameters
+    ----------
+    opened
+        The account.
+    entries
+        Oldest first.
+    answers
+        Stored bytes by key.
+
+    Raises
+    ------
+    LedgerTampered
+        It names the dataset and the entry.
+
+    """
     name = opened.dataset
 
     def require(holds: bool, problem: str) -> None:
@@ -153,4 +198,5 @@ def _is_paid(entry: Entry, cost: Cost, budget: Budget) -> bool:
 
 
 def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()

@@ -30,7 +30,15 @@ UNREACHABLE = "the ledger cannot be reached or written; nothing was drawn."
 
 
 class Database:
-    """``write()`` and ``read()`` are transactions; a write keeps other writers of SQLite waiting."""
+    """The database of a ledger, migrated when it is opened.
+
+    ``write()`` and ``read()`` are transactions; a write keeps other writers of SQLite waiting.
+
+    Parameters
+    ----------
+    url : ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``
+
+    """
 
     def __init__(self, url: str) -> None:
         self.url = checked_url(url).difference_update_query([ANCHOR])
@@ -39,8 +47,18 @@ class Database:
         self.migrate(MIGRATIONS, VERSIONS, REVISION)
 
     def migrate(self, scripts: str, versions: str, newest: str) -> None:
-        """Bring tables up to date by alembic's ``scripts``; ``versions``: the table that knows where
-        they stand. Of several programs that start at once, one does it."""
+        """Bring tables up to date. Of several programs that start at once, one does it.
+
+        Parameters
+        ----------
+        scripts
+            Alembic's, as "package:folder".
+        versions
+            The table that knows where they stand.
+        newest
+            The revision of the newest script.
+
+        """
         with self.read() as connection:  # which waits for nobody
             if _revision(connection, versions) == newest:
                 return
@@ -51,20 +69,23 @@ class Database:
 
     @property
     def file(self) -> Path | None:
-        """The file of SQLite."""
+        """The file of SQLite; None for PostgreSQL."""
         return sqlite_file(self.url)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
+        """A transaction that writes; LedgerUnreachable if the database does not answer."""
         with self._transaction(immediate=True) as connection:
             yield connection
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
+        """A transaction that reads: all that is read is of one moment."""
         with self._transaction(immediate=False) as connection:
             yield connection
 
     def close(self) -> None:
+        """Give back connections; the next transaction opens new ones."""
         if self._engine is not None:
             self._engine.dispose(close=self._process == os.getpid())
             self._engine = None
@@ -106,7 +127,15 @@ class Database:
 
 
 def checked_url(url: str) -> URL:
-    """The address of a database that a ledger can be kept in."""
+    """The address of a database that a ledger can be kept in.
+
+    Raises
+    ------
+    ValueError
+        It is in memory, of another database, has its password in the query, its folder does not
+        exist, or psycopg is not installed.
+
+    """
     try:
         made = make_url(url)
         kind = made.get_backend_name()
@@ -132,7 +161,7 @@ def checked_url(url: str) -> URL:
 
 
 def sqlite_file(url: URL) -> Path | None:
-    """The file of SQLite, which need not exist."""
+    """The file of SQLite, which need not exist; None for PostgreSQL."""
     return Path(str(url.database)) if url.get_backend_name() == SQLITE else None
 
 

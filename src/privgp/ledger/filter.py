@@ -37,7 +37,15 @@ MOST_EQUAL = 2**30
 
 @dataclass(frozen=True)
 class Cost:
-    """What a charge adds, in units."""
+    """The cost of a charge, in units of 1e-40.
+
+    Attributes
+    ----------
+    epsilon : epsilon of pure steps, and of steps that are counted by (epsilon, delta)
+    mu2 : squared Gaussian-DP parameters
+    delta : delta of lattices, and of steps that are counted by (epsilon, delta)
+
+    """
 
     epsilon: int = 0
     mu2: int = 0
@@ -51,8 +59,15 @@ class Cost:
 
 @dataclass(frozen=True)
 class Spent:
-    """What was charged so far, in units. ``most_epsilon``, ``most_delta``: all that may ever go to
-    steps that are not Gaussian; None before the first Gaussian one."""
+    """The total of all charges so far, in units of 1e-40.
+
+    Attributes
+    ----------
+    epsilon, mu2, delta : sums of the costs
+    most_epsilon, most_delta : all that may ever go to steps that are not Gaussian; None before
+        the first Gaussian one
+
+    """
 
     epsilon: int = 0
     mu2: int = 0
@@ -63,14 +78,28 @@ class Spent:
 
 @dataclass(frozen=True)
 class Budget:
-    """An account's total, in units. ``reserve``: the part of epsilon that Gaussian noise never gets."""
+    """An account's total, in units of 1e-40.
+
+    Attributes
+    ----------
+    epsilon, delta : the total
+    reserve : the part of epsilon that Gaussian noise never gets
+
+    """
 
     epsilon: int
     delta: int
     reserve: int = 0
 
     def after(self, spent: Spent, guarantee: Guarantee) -> tuple[Cost, Spent] | None:
-        """What the guarantee costs and what is then spent, counted in the first way that fits."""
+        """The cost of the guarantee and the new total, counted in the first way that fits.
+
+        Returns
+        -------
+        (Cost, Spent) or None
+            None if the charge does not fit in any way.
+
+        """
         for cost in ways(guarantee, self):
             for then in self._counted(spent, cost):
                 if self.holds(then):
@@ -86,7 +115,11 @@ class Budget:
         return within and self._has_room(spent.mu2, spent.most_epsilon, spent.most_delta)
 
     def left(self, spent: Spent) -> float:
-        """The epsilon that is left at the account's delta."""
+        """The epsilon that is left at the account's delta, rounded down.
+
+        After a Gaussian mechanism: the total, less what pure steps spent, less what the Gaussian
+        ones use at the part of delta that other steps cannot take.
+        """
         left = self.epsilon - spent.epsilon
         if spent.most_epsilon is None or spent.most_delta is None:
             return max(0.0, written(left))
@@ -131,7 +164,16 @@ class Budget:
 
 
 def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
-    """All that a guarantee may be counted as, best first; each is a valid promise by itself."""
+    """All that a guarantee may be counted as, best first; each is a valid guarantee by itself.
+
+    Parameters
+    ----------
+    guarantee
+        The guarantee of the release.
+    budget
+        Budget of the account, whose delta decides at which epsilon a curve is read off.
+
+    """
     events = guarantee.events
     steps = all(each.noise_multipliers or each.pure_epsilons for each in events)
     curves = any(each.path_curves for each in events)

@@ -23,9 +23,13 @@ from privgp.privacy.budget import check_budget
 class Ledger:
     """A database of budgets: ``sqlite:///FILE``, or PostgreSQL by its URL.
 
-    ``anchor``: a file that every charge renews, so that an older copy of the database is found, also
-    given as ``?anchor=FILE`` at the url's end. Otherwise it lies beside the file of SQLite, and
-    PostgreSQL has none.
+    Parameters
+    ----------
+    url : url of the database, which is made if it does not exist
+    anchor : a file that every charge renews, so that an older copy of the database is found;
+        also given as ``?anchor=FILE`` at the url's end. By default it lies beside the file of
+        SQLite, and PostgreSQL has none.
+
     """
 
     def __init__(self, url: str, *, anchor: str | os.PathLike[str] | None = None) -> None:
@@ -45,11 +49,28 @@ class Ledger:
         reserve: float = 0.0,
         public: Any = None,
     ) -> Account:
-        """The account of a dataset with this total for ever; the same call again finds it.
+        """The account of a dataset with this permanent total; the same call again finds it.
 
-        ``reserve``: the part of epsilon that is kept for pure steps, such as Laplace noise, made after
-        the first Gaussian one. ``public``: what is public of the data, such as the inputs; only a
-        hash of it is kept.
+        Parameters
+        ----------
+        dataset
+            Its name, a printable text.
+        epsilon, delta
+            The total; delta may be 0 for pure steps alone.
+        reserve
+            The part of epsilon that is kept for pure steps, such as Laplace noise, made after
+            the first Gaussian one.
+        public
+            The public part of the data, such as the inputs; only a hash of it is kept.
+
+        Raises
+        ------
+        LedgerError
+            The dataset has an account with other terms, or the same public data have another
+            account.
+        LedgerTampered
+            The anchor knows an account that the database lacks.
+
         """
         check_terms(dataset, epsilon, delta, reserve)
         wanted = Opened(
@@ -90,7 +111,7 @@ class Ledger:
         return account
 
     def account(self, dataset: str) -> Account:
-        """The account of a dataset that was opened."""
+        """The account of a dataset that was opened; LedgerError if there is none."""
         check_text("dataset", dataset)
         account = Account(self, dataset)
         account.opened()
@@ -102,8 +123,17 @@ class Ledger:
             return [Account(self, name) for name in sorted(_accounts(connection))]
 
     def verify(self, head: str | None = None) -> bool:
-        """True if no row was changed, removed or reordered, nothing overspent, and the anchor and
-        ``head``, of a certificate, are known to the chains; otherwise ``LedgerTampered``."""
+        """True if nothing was tampered with; otherwise ``LedgerTampered``.
+
+        No row was changed, removed or reordered, nothing overspent, and the chains hold what the
+        anchor and ``head`` know.
+
+        Parameters
+        ----------
+        head
+            a hash of a certificate, which some chain must have had.
+
+        """
         known = {} if self.anchor is None else self.anchor.known()
         heads: set[str] = set()
         with self.database.read() as connection:
@@ -125,7 +155,7 @@ class Ledger:
         return True
 
     def export(self) -> dict[str, Any]:
-        """All accounts and entries, as JSON; of answers only their hashes."""
+        """All accounts and entries, as values for JSON; of answers only their hashes."""
         with self.database.read() as connection:
             accounts = _accounts(connection)
             return {
@@ -142,6 +172,7 @@ class Ledger:
             }
 
     def close(self) -> None:
+        """Give back the connections to the database."""
         self.database.close()
 
     def __repr__(self) -> str:
@@ -149,7 +180,7 @@ class Ledger:
 
 
 def check_terms(dataset: str, epsilon: float, delta: float, reserve: float) -> None:
-    """Refuse an account that cannot be opened."""
+    """Refuse an account that cannot be opened; parameters as in ``Ledger.open``."""
     check_text("dataset", dataset)
     check_budget(epsilon, delta, pure=True)
     if not 0 <= reserve <= epsilon:

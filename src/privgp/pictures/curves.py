@@ -31,9 +31,25 @@ def plot_released(
     *,
     legend: bool = True,
 ) -> Figure:
-    """One input: the curve with its bands. Two: a map, and another of how uncertain it is. More: one
-    slice per input. ``ax``: where to draw one panel, a map with contours of its uncertainty; ``figure``:
-    any number of them; ``legend``: whether one is drawn."""
+    """One input: the curve with its bands. Two: a map and its uncertainty. More: a slice per input.
+
+    Parameters
+    ----------
+    released
+        The function to draw.
+    ax
+        a single panel to draw in, a map with contours of its uncertainty.
+    figure
+        The figure for any number of panels; a new one by default.
+    legend
+        Whether one is drawn.
+
+    Raises
+    ------
+    ValueError
+        ``ax`` is given and there are several panels.
+
+    """
     count, is_map = len(released.extent), released.is_map
     title = f"{released.title}\n{released.protection}"
     is_single = count == 1 or is_map

@@ -33,7 +33,18 @@ UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), 
 def plot_map(
     released: Released, names: Sequence[str], ax: Axes | None, figure: style.Canvas | None
 ) -> list[Axes]:
-    """Draw both maps and return their panels. On given axes: one map, with contours of the other."""
+    """Draw both maps and return their panels. On given axes: one map, with contours of the other.
+
+    Parameters
+    ----------
+    released
+        a function of two inputs.
+    names
+        Names of the inputs, on the axes.
+    ax, figure
+        As in ``plot_released``.
+
+    """
     x, y = (np.linspace(low, high, released.points) for low, high in released.extent)
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     points = grid if released.targets is None else released.targets
@@ -74,8 +85,23 @@ def plot_map(
 
 
 def far_from_inputs(released: Released, points: Array) -> Array | None:
-    """How far points are from any public input; beyond 1, none is nearby: within twice the usual
-    distance of neighbours, or a twelfth of the map. None where inputs are private or few."""
+    """How far points are from any public input; beyond 1, none is nearby.
+
+    Nearby is within twice the usual distance of neighbours, or a twelfth of the map.
+
+    Parameters
+    ----------
+    released
+        With its public inputs.
+    points
+        (points, 2).
+
+    Returns
+    -------
+    Array or None
+        (points,); None if inputs are private or few.
+
+    """
     known = released.public_inputs
     if known is None or len(known) < FEW:
         return None

@@ -21,7 +21,16 @@ def number(value: float) -> str:
 
 
 def together(values: Sequence[float], currency: str = "") -> list[str]:
-    """The numbers along one axis: of one unit, with as many digits as tell them apart."""
+    """The numbers along one axis as texts: of one unit, with as many digits as tell them apart.
+
+    Parameters
+    ----------
+    values
+        Numbers of the ticks.
+    currency
+        a sign to put before each.
+
+    """
     given = np.asarray(values, dtype=float)
     largest = float(np.abs(given).max(initial=0.0))
     scale, suffix = next(
@@ -47,7 +56,13 @@ def together(values: Sequence[float], currency: str = "") -> list[str]:
 
 
 class Readable(Formatter):
-    """Ticks of an axis in such numbers; money where the axis is named so, as in ``price (£)``."""
+    """Ticks of an axis in such numbers; money if the axis is named so, as in ``price (£)``.
+
+    Parameters
+    ----------
+    name : name of the axis
+
+    """
 
     def __init__(self, name: str = "") -> None:
         found = CURRENCY.search(name)
@@ -61,7 +76,13 @@ class Readable(Formatter):
 
 
 class Degrees(Formatter):
-    """Longitudes or latitudes, such as 0.1°W."""
+    """Longitudes or latitudes, such as 0.1°W.
+
+    Parameters
+    ----------
+    sides : two letters, those of positive and of negative degrees
+
+    """
 
     def __init__(self, sides: str) -> None:
         self.sides = sides

@@ -18,7 +18,7 @@ NOISE = "90% range of the privacy noise"
 
 
 def input_names(names: Sequence[object] | None, count: int) -> list[str]:
-    """The names of the inputs, or numbers where there are none."""
+    """The names of the inputs, or numbers if there are none; ValueError if there are too few."""
     if names is None:
         return ["input"] if count == 1 else [f"input {j + 1}" for j in range(count)]
     if len(names) != count:
@@ -28,20 +28,30 @@ def input_names(names: Sequence[object] | None, count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Released:
-    """A function of its inputs, or its values at targets alone.
+    """A function of its inputs, or its values at targets alone. Everything is public.
 
-    values: the function at points (points, inputs), and its bands there by range, the widest first
-    extent: (inputs, 2), the ends of the drawn range
-    points: number of points along a curve, a slice or either side of a map
-    held_at: (inputs,), where slices hold the inputs that they do not vary; held: the same in words
-    protection: of how many rows it is, and what is promised to whom
-    output: its name, with its units; curve: what the line is of it, as the legend has it
-    targets: (targets, inputs), if there are values nowhere else
-    answered: points (points, inputs) that were asked before, and their answers
-    asked: points (points, inputs) to mark
-    ticks: how numbers along every input are written, as ``style.set_ticks`` has it
-    aspect: how long a unit of the second input is drawn in units of the first; None: any length
-    known: what the legend calls the public inputs
+    Attributes
+    ----------
+    values : the function at points (points, inputs), and its bands there by range, the widest
+        first
+    extent : (inputs, 2), the ends of the drawn range
+    points : number of points along a curve, a slice or either side of a map
+    held_at : (inputs,), where slices hold the inputs that they do not vary
+    held : the same in words
+    names : names of the inputs
+    output : its name, with its units
+    curve : the statistic that the line shows, such as "mean"
+    public_inputs : (rows, inputs) to mark; None if inputs are private
+    simulation : whether the noise does not protect, which the title then says
+    protection : the number of rows, and the guarantee and whom it protects
+    targets : (targets, inputs), if there are values nowhere else
+    answered : points (points, inputs) that were asked before, and their answers
+    asked : points (points, inputs) to mark
+    bounds : declared bounds of the outputs, drawn as lines
+    ticks : how numbers along every input are written, as ``style.set_ticks`` has it
+    aspect : how long a unit of the second input is drawn in units of the first; None: any length
+    known : the name of the public inputs in the legend
+
     """
 
     values: Callable[[Array], tuple[Array, Mapping[str, Band]]]
@@ -65,7 +75,7 @@ class Released:
 
     @property
     def shown(self) -> str:
-        """What a value is."""
+        """The label of a value, such as "mean cost (£)"."""
         return self.output if self.curve == "probability" else f"{self.curve} {self.output}"
 
     @property
@@ -76,7 +86,14 @@ class Released:
         return f"{self.shown[:1].upper()}{self.shown[1:]} by {by}"
 
     def levels(self, j: int) -> Array:
-        """The values of an input that has none in between: levels with names, or two numbers."""
+        """The values of an input that has none in between: levels with names, or two numbers.
+
+        Returns
+        -------
+        Array
+            Empty for an input with values in between.
+
+        """
         ticks = self.ticks[j] if self.ticks else None
         if isinstance(ticks, tuple):
             return np.arange(len(ticks), dtype=float)

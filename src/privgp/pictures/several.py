@@ -15,7 +15,16 @@ HEIGHTS = (2.6, 4.2)  # of a curve, of a map
 
 
 def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) -> Figure:
-    """The picture of every function, in a part of the figure of its own."""
+    """The picture of every function, in a part of the figure of its own.
+
+    Parameters
+    ----------
+    released
+        Functions of the same inputs.
+    figure
+        The figure to draw in; a new one by default.
+
+    """
     inputs = len(released[0].extent)
     height = HEIGHTS[inputs - 1] if inputs <= len(HEIGHTS) else 2.2 * (-(-inputs // 2)) + 0.8
     is_ours = figure is None

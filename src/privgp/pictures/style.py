@@ -33,7 +33,16 @@ Canvas = Figure | SubFigure
 
 
 def figure_bytes(figure: Figure, ending: str) -> bytes:
-    """A figure as ``.png`` or ``.svg``. Equal figures give equal bytes: no date, no random identifier."""
+    """A figure as bytes. Equal figures give equal bytes: no date, no random identifier.
+
+    Parameters
+    ----------
+    figure
+        a figure of matplotlib.
+    ending
+        ".png" or ".svg".
+
+    """
     buffer = io.BytesIO()
     metadata = {"Date": None} if ending == ".svg" else {"Software": None}
     with matplotlib.rc_context({"svg.hashsalt": "privgp"}):
@@ -42,11 +51,25 @@ def figure_bytes(figure: Figure, ending: str) -> bytes:
 
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure of this size in inches, made without pyplot."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def panels(figure: Canvas | None, count: int, columns: int, height: float) -> list[Axes]:
-    """``count`` panels in rows, each ``height`` inches high, that share their y axis."""
+    """``count`` panels in rows that share their y axis.
+
+    Parameters
+    ----------
+    figure
+        The figure to put them in; a new one by default.
+    count
+        How many.
+    columns
+        How many beside each other at most.
+    height
+        Height of each in a new figure, in inches.
+
+    """
     columns = min(count, columns)
     rows = -(-count // columns)
     if figure is None:
@@ -58,18 +81,33 @@ def panels(figure: Canvas | None, count: int, columns: int, height: float) -> li
 
 
 def root_of(ax: Axes) -> Figure:
+    """The whole figure that a panel is in."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
 
 
 def budget_text(epsilon: float, delta: float) -> str:
+    """Epsilon and delta as titles write them."""
     rest = number(delta) if delta else "0 (pure)"
     return f"ε = {number(epsilon)}, δ = {rest}"
 
 
 def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room: int = 95) -> None:
-    """A title; of a simulation one that nobody can overlook. ``room``: characters on a line."""
+    """Set a title; for a simulation one that nobody can overlook.
+
+    Parameters
+    ----------
+    place
+        a panel or a figure.
+    text
+        Lines; long ones are wrapped.
+    simulation
+        Whether to stamp it.
+    room
+        Characters on a line.
+
+    """
     if simulation:
         text = f"{STAMP}\n{text}"
     lines = [line for part in text.split("\n") for line in textwrap.wrap(part, room)]
@@ -80,7 +118,18 @@ def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room
 
 
 def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
-    """Name the axes; ``room``: characters that fit along one, beyond which a name is wrapped."""
+    """Name the axes of a panel.
+
+    Parameters
+    ----------
+    ax
+        The panel.
+    x, y
+        The names; empty for none.
+    room
+        Characters that fit along an axis, beyond which a name is wrapped.
+
+    """
     for name, set_label in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
         wrapped = textwrap.fill(name, room, max_lines=3, placeholder=" ...")
         set_label(wrapped.replace("$", r"\$"), fontsize=TEXT)  # a bare dollar begins a formula
@@ -88,8 +137,21 @@ def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
 
 
 def set_ticks(axis: Axis, ticks: Any, name: str = "", most: int = 6) -> None:
-    """Write numbers along an axis as dates in days since 1970, as longitudes from -180 to 180, as
-    latitudes, as these names of 0, 1 and so on, or, without any of these, so that they are short."""
+    """Write the numbers along an axis as what they stand for.
+
+    Parameters
+    ----------
+    axis
+        Axis of a panel.
+    ticks
+        "date" for days since 1970, "longitude", "latitude", names of 0, 1 and so on, or None for
+        short numbers.
+    name
+        Name of the axis, which tells whether numbers are money.
+    most
+        How many dates at most.
+
+    """
     if ticks == "date":
         locator: Any = cast(Any, AutoDateLocator)(minticks=3, maxticks=most)
         axis.set_major_locator(locator)
@@ -141,7 +203,20 @@ def scale_bar(ax: Axes, length: float, text: str) -> None:
 
 
 def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
-    """Values (rows, columns) over a grid of x and y."""
+    """Draw values over a grid.
+
+    Parameters
+    ----------
+    ax
+        The panel.
+    values
+        (rows, columns).
+    x, y
+        (columns,) and (rows,), evenly spaced.
+    **look
+        Further arguments of ``imshow``.
+
+    """
     dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
     ends = (x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy)
     ax.imshow(values, extent=ends, origin="lower", interpolation="bilinear", **look)
@@ -149,8 +224,21 @@ def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
 
 
 def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
-    """One legend for all panels: below them in a figure of ours, else inside the first. What has one
-    name and two looks, such as a band and a bar, or a line and a dot, is explained once, with both."""
+    """One legend for all panels.
+
+    An entry with two looks, such as a band and a bar, or a line and a dot, is explained once,
+    with both.
+
+    Parameters
+    ----------
+    axes
+        The panels.
+    below
+        Below them in a figure of ours, else inside the first.
+    columns
+        Number of columns of a legend below.
+
+    """
     looks: dict[str, dict[Any, Any]] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):

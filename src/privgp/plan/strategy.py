@@ -39,14 +39,19 @@ NOT_TOGETHER = "the parts do not belong together."
 
 
 class Strategy(Protocol):
-    """What will be measured. The vault knows how to compute it from private values.
+    """A set of sums to measure. The vault computes them from private values.
 
-    ``law``: of the noise that will be added, which decides the norm of the two bounds
-    ``people``: (rows,), whose outputs are protected together, or None when every row is a person
-    ``energy_weight``: of the sum of squared outputs, 0 when it is not measured
-    ``distinct_inputs``: how many public ones; None where they are private or not counted
-    ``size``: how many numbers are measured
-    ``change``: by how much a person changes an output in [-1, 1] at most
+    Attributes
+    ----------
+    law : distribution of the noise that will be added, which decides the norm of the two bounds
+    people : (rows,), whose outputs are protected together, or None when every row is a person
+    energy_weight : weight of the sum of squared outputs, 0 when it is not measured
+    matrix : B, the weights of what is summed
+    rows : how many outputs, records or people there are; public
+    distinct_inputs : how many public ones; None if they are private or not counted
+    size : how many numbers are measured
+    change : by how much a person changes an output in [-1, 1] at most
+
     """
 
     @property
@@ -66,10 +71,14 @@ class Strategy(Protocol):
     @property
     def change(self) -> float: ...
     def sensitivity(self) -> float:
-        """How far one person, whose outputs lie in [-1, 1], can move the exact measurement."""
+        """How far one person, whose outputs lie in [-1, 1], can move the exact measurement.
+
+        An upper bound in the norm of the noise: the sum of absolute values for pure noise,
+        otherwise Euclidean.
+        """
 
     def float_error(self) -> float:
-        """Bound of the rounding error of the computed measurement."""
+        """Bound of the rounding error of the computed measurement, in the norm of the noise."""
 
     def furthest(self) -> tuple[Array, Array]:
         """Two exact measurements of neighbouring datasets, as far apart as any: for audits."""
@@ -78,7 +87,18 @@ class Strategy(Protocol):
         """Std of the noise on a sum of outputs, for noise of this std on every measured number."""
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
-        """What released numbers say, in units of y."""
+        """The released numbers in units of y.
+
+        Parameters
+        ----------
+        numbers
+            (size,), with noise.
+        noise
+            That was added.
+        half_width
+            Half the width of the outputs' bounds.
+
+        """
 
 
 Change = Annotated[float, Within(np.finfo(float).tiny, WHOLE)]  # of an output in [-1, 1]
@@ -96,9 +116,11 @@ class Sums:
         return None
 
     def sum_std(self, noise_std: float) -> float:
+        """Std of the noise on a sum of outputs, for noise of this std on every measured number."""
         return noise_std
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        """The released numbers in units of y; see ``Strategy``."""
         energy: tuple[float | None, float] = None, 0.0
         if self.energy_weight > 0:
             unit = half_width**2 / self.energy_weight
@@ -130,14 +152,18 @@ class Sums:
 class OutputSums(Sums):
     """The measurement ``(B s, w sum e_i u_i^2)`` with ``s`` the weighted sums of outputs per input.
 
-    ``matrix``: B, (measured, inputs)
-    ``index``: (rows,), the distinct input of every row
-    ``row_weights``: (rows,), the factor of every output in its sum
-    ``people``: (rows,), whose outputs are protected together, or None when every row is a person
-    ``energy_weight``: w, 0 when energies are not measured
-    ``energy_shares``: (rows,), the factors e_i
-    ``change``: by how much a person changes each of their scaled outputs at most
-    ``expected``: (rows,), for counts, what each would be at the unit rate; None for other outputs
+    Attributes
+    ----------
+    matrix : B, (measured, inputs)
+    index : (rows,), the distinct input of every row
+    row_weights : (rows,), the factor of every output in its sum, between 0 and 1
+    people : (rows,), whose outputs are protected together, or None when every row is a person
+    energy_weight : w, 0 when energies are not measured
+    energy_shares : (rows,), the factors e_i, between 0 and 1
+    law : distribution of the noise
+    change : by how much a person changes each of their scaled outputs at most
+    expected : (rows,), for counts, what each would be at the unit rate; None for other outputs
+
     """
 
     matrix: Array
@@ -157,28 +183,41 @@ class OutputSums(Sums):
 
     @property
     def rows(self) -> int:
+        """How many outputs there are."""
         return len(self.index)
 
     @property
     def size(self) -> int:
+        """How many numbers are measured."""
         return len(self.matrix) + int(self.energy_weight > 0)
 
     @property
     def distinct_inputs(self) -> int:
+        """How many distinct inputs there are."""
         return int(self.matrix.shape[1])
 
     def per_input(self, values: Array) -> Array:
-        """Sums of a public value per row at every distinct input."""
+        """Sums of a public value per row at every distinct input, (inputs,)."""
         return np.bincount(self.index, values, minlength=self.distinct_inputs).astype(float)
 
     def masses(self) -> tuple[Array, Array]:
-        """Sums of the row weights, and of their squares, at every distinct input; times what every
-        row holds."""
+        """Sums of the row weights, and of their squares, at every distinct input, (inputs,) each.
+
+        Every row counts as often as what it holds: for counts, what would be expected of it.
+        """
         g, sizes = self.row_weights, self.sizes
         return self.per_input(g * sizes), self.per_input(g * g * sizes)
 
     def check(self) -> None:
-        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
+        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it.
+
+        Raises
+        ------
+        ValueError
+            Shapes or weights do not belong together, or rows of one person have different
+            weights.
+
+        """
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
         given = [part for part in (people, self.expected) if part is not None]
         per_row = (index, self.row_weights, shares, *given)
@@ -223,7 +262,7 @@ class OutputSums(Sums):
         return weights
 
     def float_error(self) -> float:
-        """In the norm of the law, for sums of ``rows`` outputs and then of ``inputs`` products."""
+        """A bound in the norm of the noise, for sums of outputs and then of products."""
         gamma = rounding(self.rows + self.distinct_inputs + 4)
         sums = gamma * (np.abs(self.matrix) @ self.per_input(self.row_weights))
         energy = rounding(self.rows + 4) * self.energy_weight * float(self.energy_shares.sum())
@@ -286,22 +325,45 @@ class GroupSums(OutputSums):
 
 @dataclass(frozen=True)
 class Crowd:
-    """``counts`` rows of weight 1 at every input: all that a design needs to know of them."""
+    """Rows of weight 1: all that a design needs to know of them.
+
+    Attributes
+    ----------
+    counts : (inputs,), how many there are at every input
+
+    """
 
     counts: Array
 
     def masses(self) -> tuple[Array, Array]:
+        """Sums of the row weights, and of their squares, at every input."""
         return self.counts, self.counts
 
 
 def noise_of(strategy: Strategy, epsilon: float, delta: float) -> Noise:
-    """The least noise that hides one person in this measurement."""
+    """The least noise that hides one person in this measurement.
+
+    Parameters
+    ----------
+    strategy
+        The sums to measure, with their sensitivity and float error.
+    epsilon, delta
+        The budget.
+
+    """
     size = strategy.size, strategy.sensitivity(), strategy.float_error()
     return noise_for(strategy.law, epsilon, delta, *size)
 
 
 def energy_weight(change: float) -> float:
-    """The weight of the energy beside columns of norm 1: free if outputs change as far as they can."""
+    """The weight of the energy beside columns of norm 1: free if outputs change as far as they can.
+
+    Parameters
+    ----------
+    change
+        By how much a person changes an output in [-1, 1] at most.
+
+    """
     if change >= WHOLE:
         return MAX_ENERGY_WEIGHT
     return min(0.5 * MAX_ENERGY_WEIGHT * max(change, 1.0), CHANGED_ENERGY_SHARE / (WHOLE - change))
@@ -317,11 +379,26 @@ def strategy_for_rows(
     change: float = WHOLE,
     expected: Array | None = None,
 ) -> OutputSums:
-    """Scale a design with unit columns so that every person moves the measurement by at most about
-    ``change``.
+    """Scale a design so that every person moves the measurement by at most about ``change``.
 
-    Each person's rows get a common weight of their own, unless ``equal_weights`` asks for one
-    weight for all, as an unbiased release of ``C y`` needs.
+    Parameters
+    ----------
+    B
+        (measured, inputs), a design with unit columns.
+    index
+        (rows,), the distinct input of every row.
+    people
+        (rows,), whose rows they are; None: every row is a person.
+    energy
+        Whether the sum of squared outputs is measured too.
+    equal_weights
+        One weight for all rows, as an unbiased release of ``C y`` needs; otherwise each
+        person's rows get a common weight of their own.
+    change
+        By how much a person changes an output in [-1, 1] at most.
+    expected
+        (rows,), for counts, what each would be at the unit rate.
+
     """
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
     ones, weight = np.ones(len(index)), energy_weight(change) if energy else 0.0
@@ -352,8 +429,20 @@ def strategy_of_groups(
     change: float = WHOLE,
     expected: Array | None = None,
 ) -> GroupSums:
-    """Sums for pure noise that every person moves by at most about ``change`` in all: k rows count
-    1/k each."""
+    """Sums for pure noise that every person moves by at most about ``change`` in total.
+
+    Each of the k rows of a person counts 1/k.
+
+    Parameters
+    ----------
+    B
+        (groups, inputs), every input in one group.
+    index, people, energy, change, expected
+        As in ``strategy_for_rows``.
+    law
+        The pure noise.
+
+    """
     shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
     if change < WHOLE:

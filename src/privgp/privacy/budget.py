@@ -17,8 +17,21 @@ LARGEST_ROOT = 1e12
 
 
 def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
-    """Refuse an (epsilon, delta) that is no promise: 0 < epsilon <= 1e4, 0 <= delta < 1. ``pure``:
-    whether the mechanism can do without delta; others are refused delta = 0."""
+    """Refuse an (epsilon, delta) that is no guarantee: 0 < epsilon <= 1e4, 0 <= delta < 1.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Numbers as the caller gave them; booleans and texts are refused.
+    pure
+        Whether the mechanism can do without delta; others are refused delta = 0.
+
+    Raises
+    ------
+    ValueError
+        It names the parameter, its limits and the value, which is public.
+
+    """
     for name, value, largest in (("epsilon", epsilon, MAX_EPSILON), ("delta", delta, 1.0)):
         if isinstance(value, bool) or not isinstance(value, Real):
             raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
@@ -37,9 +50,25 @@ def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
-    """delta(epsilon) of the Gaussian mechanism with this noise multiplier, at any real epsilon. For
-    a tiny epsilon, where the terms cancel, delta(0) = erf(1 / (2 sqrt(2) c)) stands in: it is
-    larger. Below 0 the curve is ``1 - e^eps + e^eps delta(-eps)``."""
+    """delta(epsilon) of the Gaussian mechanism, Balle and Wang (2018), theorem 8.
+
+    For a tiny epsilon, where the terms cancel, delta(0) = erf(1 / (2 sqrt(2) c)) is returned
+    instead: it is larger. Below 0 the curve is ``1 - e^eps + e^eps delta(-eps)``, which
+    composition with pure steps needs.
+
+    Parameters
+    ----------
+    epsilon
+        a real number, which may be negative.
+    multiplier
+        c, the noise std over the sensitivity; infinite means no information at all.
+
+    Returns
+    -------
+    float
+        A probability, between 0 and 1.
+
+    """
     if epsilon < 0:
         return -math.expm1(epsilon) + math.exp(epsilon) * gaussian_delta(-epsilon, multiplier)
     if multiplier == math.inf:
@@ -54,12 +83,40 @@ def gaussian_delta(epsilon: float, multiplier: float) -> float:
 
 
 def gaussian_epsilon(delta: float, multiplier: float) -> float:
-    """The least epsilon, rounded up, at which the Gaussian mechanism's delta is at most ``delta``."""
+    """The least epsilon, rounded up, at which the Gaussian mechanism's delta is at most ``delta``.
+
+    Parameters
+    ----------
+    delta
+        Between 0 and 1.
+    multiplier
+        c, the noise std over the sensitivity.
+
+    """
     return least_epsilon(lambda e: gaussian_delta(e, multiplier), delta) * (1.0 + SAFETY)
 
 
 def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
-    """The least epsilon, rounded up, where a falling curve is at most ``delta``; infinite if none is."""
+    """The least epsilon, rounded up, where a falling curve is at most ``delta``.
+
+    Parameters
+    ----------
+    delta_at
+        delta as a function of epsilon, falling.
+    delta
+        The value to reach.
+
+    Returns
+    -------
+    float
+        0 if the curve starts at or below ``delta``, infinite if it is still above at 1e12.
+
+    Notes
+    -----
+    The root of ``brentq`` is raised until the curve itself is at most ``delta``, so the result
+    never rests on the solver's tolerance.
+
+    """
     if delta_at(0.0) <= delta:
         return 0.0
     high = 1.0
@@ -74,8 +131,22 @@ def least_epsilon(delta_at: Callable[[float], float], delta: float) -> float:
 
 
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
-    """The least noise multiplier, rounded up, that is (epsilon, delta)-private: dp-accounting's,
-    some 1e-11 too small, raised until the curve itself, evaluated here, keeps the promise."""
+    """The least noise multiplier, rounded up, that is (epsilon, delta)-private.
+
+    The value of dp-accounting, some 1e-11 too small, is raised until the curve itself, evaluated
+    here, keeps the guarantee.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget; delta must be positive.
+
+    Returns
+    -------
+    float
+        c: multiply it by the sensitivity (Euclidean norm) to get the noise std.
+
+    """
     check_budget(epsilon, delta)
     return _least_multiplier(float(epsilon), float(delta))
 

@@ -23,18 +23,26 @@ NOT_TIMED = (
 
 @dataclass(frozen=True)
 class Protected:
-    """What a promise protects, and the datasets that it makes hard to tell apart."""
+    """The unit that a guarantee protects, and the datasets that it makes hard to tell apart.
+
+    Attributes
+    ----------
+    unit : the part of the data that is protected, such as "one output value"
+    neighbours : the datasets that differ in one such unit; it may hold a place ``{change}`` for
+        the declared largest change of an output
+
+    """
 
     unit: str
     neighbours: str
 
     def by(self, change: float) -> Self:
-        """The same, with the most that one person changes an output by."""
+        """The same, with the most that one person changes an output by, in units of the output."""
         return replace(self, neighbours=self.neighbours.format(change=exactly(change)))
 
 
 def exactly(change: float) -> str:
-    """A number in as few digits as say it, so that no promise is rounded."""
+    """The shortest decimal that is exactly this number, so that no guarantee is rounded in print."""
     short = f"{change:g}"
     return short if float(short) == change else repr(float(change))
 
@@ -102,7 +110,16 @@ VALIDATION = Protected(
 
 @dataclass(frozen=True)
 class Event:
-    """What one step spends, in the terms in which steps compose; see ``Guarantee``."""
+    """The cost of one step, in the terms in which steps compose; see ``Guarantee``.
+
+    Attributes
+    ----------
+    noise_multipliers : noise std over sensitivity of every Gaussian mechanism
+    delta_slack : the lattice's part of delta, docs/proofs/sample.md
+    path_curves : Renyi divergences of posterior sample paths, docs/proofs/rdp.md
+    pure_epsilons : epsilon of every step that needs no delta: Laplace noise, a private choice
+
+    """
 
     noise_multipliers: tuple[Positive, ...] = ()
     delta_slack: Share = 0.0
@@ -121,7 +138,17 @@ class Event:
         return bool(self.pure_epsilons) and not mixed
 
     def delta_at(self, epsilon: float) -> float:
-        """The delta that holds at this epsilon, lattice terms included."""
+        """The delta that holds at this epsilon, lattice terms included.
+
+        Gaussian and pure steps together follow docs/proofs/select.md; as soon as sample paths
+        are among them, Renyi divergences of a common order are added and converted.
+
+        Parameters
+        ----------
+        epsilon
+            Not negative.
+
+        """
         drawn = len(self.noise_multipliers) + len(self.path_curves)  # each on a lattice of its own
         epsilon -= EPSILON_SLACK * drawn * max(epsilon, 1.0)
         if self.path_curves:  # divergences of one order add; pure steps shift the others' curve
@@ -135,14 +162,24 @@ class Event:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An (epsilon, delta) promise with what it is about.
+    """An (epsilon, delta) guarantee with what it is about. Every field is public.
 
-    ``noise_multipliers``: one per Gaussian mechanism, noise std over sensitivity; ``delta_slack``:
-    what the lattice adds to delta (docs/proofs/sample.md); ``path_curves``: Renyi divergences of
-    posterior paths (docs/proofs/rdp.md); ``pure_epsilons``: one per step that is epsilon-private by
-    itself, such as Laplace noise or a choice. With nothing else the promise is pure: delta is 0.
-    ``others``: what people in other batches spend instead; each person is in one batch, and the
-    promise is that of the batch where it is weakest (docs/proofs/updates.md)."""
+    Attributes
+    ----------
+    epsilon, delta : the guarantee; delta is 0 if every step is pure
+    unit, neighbours : the unit of protection, see ``Protected``
+    assumptions : further conditions, one clause each, as in "Assumes ..."
+    mechanism : the mechanism in words
+    sampler : how the noise was drawn; simulations are named here
+    noise_multipliers : one per Gaussian mechanism, noise std over sensitivity
+    delta_slack : the lattice's part of delta (docs/proofs/sample.md)
+    path_curves : Renyi divergences of posterior paths (docs/proofs/rdp.md)
+    pure_epsilons : one per step that is epsilon-private without delta, such as Laplace noise or
+        a choice. With nothing else the guarantee is pure: delta is 0.
+    others : the spending of people in other batches. Each person is in one batch, and the
+        guarantee is that of the batch where it is weakest (docs/proofs/updates.md).
+
+    """
 
     epsilon: NotNegative
     delta: Share
@@ -158,7 +195,15 @@ class Guarantee:
     others: tuple[Event, ...] = later(())
 
     def check(self) -> None:
-        """Refuse what no mechanism promises, as only a file can have it."""
+        """Refuse what no mechanism guarantees, as only a file can have it.
+
+        Raises
+        ------
+        ValueError
+            No mechanism is named, delta is 0 though a step is not pure, or the steps spend more
+            than (epsilon, delta) by more than a relative 1e-9.
+
+        """
         if not self._names_mechanism:
             raise ValueError("the guarantee names no mechanism.")
         if self.delta == 0 and not self.is_pure:
@@ -169,7 +214,7 @@ class Guarantee:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What each person spends: one of these, by batch."""
+        """The cost for each person: one of these, by batch; the first is in the fields themselves."""
         own = Event(self.noise_multipliers, self.delta_slack, self.path_curves, self.pure_epsilons)
         return (own, *self.others)
 
@@ -190,10 +235,24 @@ class Guarantee:
 
     @property
     def is_simulation(self) -> bool:
+        """Whether the noise came from an ordinary generator, so that nothing may be published."""
         return SIMULATION in self.sampler
 
     def delta_at(self, epsilon: float) -> float:
-        """The delta that holds at this epsilon, lattice terms included."""
+        """The delta that holds at this epsilon, lattice terms included.
+
+        Parameters
+        ----------
+        epsilon
+            Finite and not negative.
+
+        Returns
+        -------
+        float
+            The largest over all batches. Without a named mechanism only (epsilon, delta) itself
+            is known: 1 below that epsilon.
+
+        """
         if not math.isfinite(epsilon) or epsilon < 0:
             raise ValueError(f"epsilon must be finite and not negative, got {epsilon}.")
         if not self._names_mechanism:
@@ -201,7 +260,14 @@ class Guarantee:
         return max(event.delta_at(epsilon) for event in self.events)
 
     def epsilon_at(self, delta: float) -> float:
-        """The least epsilon, rounded up, that holds at this delta; infinite if none does."""
+        """The least epsilon, rounded up, that holds at this delta; infinite if none does.
+
+        Parameters
+        ----------
+        delta
+            0 <= delta < 1; at 0 only pure steps have a finite epsilon.
+
+        """
         if not 0 <= delta < 1:
             raise ValueError(f"delta must satisfy 0 <= delta < 1, got {delta}.")
         if delta == 0:
@@ -211,6 +277,7 @@ class Guarantee:
         return least_epsilon(self.delta_at, delta)
 
     def describe(self) -> str:
+        """The guarantee in a few lines: what it protects, neighbours, mechanism and assumptions."""
         stamp = f"{SIMULATION.upper()}: " if self.is_simulation else ""
         pure = "" if self.delta else " (pure)"
         lines = [
@@ -223,10 +290,12 @@ class Guarantee:
         return "\n".join(lines + [f"Assumes {a}." for a in self.assumptions])
 
     def to_json(self) -> str:
+        """All fields and ``mu`` as JSON; ``from_json`` reads it."""
         return json.dumps({**asdict(self), "mu": self.mu}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
+        """The guarantee of a JSON text; ``mu`` is ignored, absent newer fields are empty."""
         fields = json.loads(text)
         fields.pop("mu", None)
         fields["path_curves"] = tuple(PathCurve(**c) for c in fields.get("path_curves", ()))
@@ -253,9 +322,26 @@ def promise(
     sampler: str,
     simulated: bool,
 ) -> Guarantee:
-    """The promise of these steps together, of a budget (epsilon, delta): the one place that builds a
-    guarantee. Where all are pure, delta is 0, whatever was offered. No events: only the budget
-    itself is known, as of a promise under an assumption, and it cannot be composed."""
+    """The guarantee of these steps together: the one place that builds a guarantee.
+
+    Parameters
+    ----------
+    protected
+        Whom it protects and who the neighbours are.
+    events
+        The spending of every step. With none at all only the budget is known, as with a
+        guarantee under an assumption, and it cannot be composed.
+    budget
+        (epsilon, delta) that the steps were calibrated to; if all steps are pure, delta is 0,
+        whatever was offered.
+    assumptions
+        Further conditions, as clauses.
+    mechanism, sampler
+        In words.
+    simulated
+        The noise does not protect; the sampler then says so.
+
+    """
     (epsilon, delta), spent = budget, _joined(events)
     pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
     return Guarantee(
@@ -276,8 +362,16 @@ def _of_alternatives(events: Sequence[Event]) -> dict[str, Any]:
 
 
 def in_parallel(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """The promise of several releases of different people's records: each person is in one of them,
-    and the promise is the weakest (docs/proofs/updates.md)."""
+    """The guarantee of several releases of different people's records.
+
+    Each person is in one of them, and the guarantee is the weakest (docs/proofs/updates.md).
+
+    Raises
+    ------
+    ValueError
+        They protect different units, or one names no mechanism.
+
+    """
     if len({(each.unit, each.neighbours) for each in guarantees}) > 1:
         raise ValueError("these guarantees protect different things.")
     if not all(each._names_mechanism for each in guarantees):
@@ -304,11 +398,33 @@ def _joined(parts: Sequence[Event]) -> Event:
 
 
 def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
-    """The promise of several releases of the same records together, at this delta. Gaussian
-    mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later question was
-    chosen by looking at an earlier release, provided the total was fixed beforehand. With sample
-    paths, Renyi divergences of a common order add. Pure steps compose with them as coins
-    (docs/proofs/select.md). With ``delta=0`` all must be pure; epsilons add up."""
+    """The guarantee of several releases of the same records together, at this delta.
+
+    Parameters
+    ----------
+    guarantees
+        At least one; all protect the same unit and name their mechanisms.
+    delta
+        0 <= delta < 1; with 0 all steps must be pure, and epsilons add up.
+
+    Returns
+    -------
+    Guarantee
+        With the least epsilon that holds at ``delta``, and the assumptions of all.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Something else than guarantees, none, or ones that cannot be composed.
+
+    Notes
+    -----
+    Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
+    question was chosen by looking at an earlier release, provided the total was fixed
+    beforehand. With sample paths, Renyi divergences of a common order add. Pure steps compose
+    with them as coins (docs/proofs/select.md).
+
+    """
     parts: Sequence[Guarantee] = tuple(guarantees)
     if not parts:
         raise ValueError("compose needs at least one guarantee.")

@@ -36,8 +36,18 @@ LEAST_SENSITIVITY, LARGEST_SENSITIVITY = 1e-130, 1e130
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Gaussian noise. ``multiplier``: std over the sensitivity that includes rounding to the
-    lattice and float error; ``delta_slack``: m tau + delta0."""
+    """Independent Gaussian noise for ``size`` numbers, on the multiples of ``2**exponent``.
+
+    Attributes
+    ----------
+    law, pure, sampler : the same for all noise of this kind
+    size : how many numbers it is drawn for
+    std : std of every number, in the numbers' own units
+    exponent : the lattice spacing is ``2**exponent``
+    multiplier : std over the sensitivity that includes rounding to the lattice and float error
+    delta_slack : m tau + delta0, what the lattice adds to delta (docs/proofs/sample.md)
+
+    """
 
     law: ClassVar[str] = GAUSSIAN
     pure: ClassVar[bool] = False
@@ -50,31 +60,47 @@ class GaussianNoise:
 
     @property
     def scale(self) -> float:
+        """The parameter of the distribution: the standard deviation."""
         return self.std
 
     @property
     def event(self) -> Event:
+        """The cost of drawing it, for accountants."""
         return Event(noise_multipliers=(self.multiplier,), delta_slack=self.delta_slack)
 
     def describe(self) -> str:
+        """Its name in sentences."""
         return "Gaussian noise"
 
     def log_density(self, errors: Array) -> Array:
+        """The log-density of these errors up to a constant, elementwise; audits attack with it."""
         return np.asarray(-0.5 * np.square(errors / self.std))
 
     def resized(self, size: int, factor: float = 1.0) -> GaussianNoise:
+        """The same for another number of values, its std multiplied by ``factor``; for audits only."""
         return replace(self, size=size, std=self.std * factor)
 
     @classmethod
     def least(
         cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
     ) -> GaussianNoise:
+        """The least noise of this kind for a budget, as ``gaussian_noise``."""
         return gaussian_noise(epsilon, delta, size, sensitivity, float_error)
 
 
 @dataclass(frozen=True)
 class LaplaceNoise:
-    """Laplace noise of this scale, ``epsilon``-private by itself."""
+    """Independent Laplace noise for ``size`` numbers, on the multiples of ``2**exponent``.
+
+    Attributes
+    ----------
+    law, pure, sampler : the same for all noise of this kind
+    size : how many numbers it is drawn for
+    scale : b, the mean absolute error, in the numbers' own units
+    exponent : the lattice spacing is ``2**exponent``
+    epsilon : its cost; no delta is needed
+
+    """
 
     law: ClassVar[str] = LAPLACE
     pure: ClassVar[bool] = True
@@ -86,25 +112,31 @@ class LaplaceNoise:
 
     @property
     def std(self) -> float:
+        """sqrt(2) b: what posteriors and plans use."""
         return math.sqrt(2.0) * self.scale
 
     @property
     def event(self) -> Event:
+        """The cost of drawing it, for accountants."""
         return Event(pure_epsilons=(self.epsilon,))
 
     def describe(self) -> str:
+        """Its name in sentences."""
         return "Laplace noise"
 
     def log_density(self, errors: Array) -> Array:
+        """The log-density of these errors up to a constant, elementwise; audits attack with it."""
         return np.asarray(-np.abs(errors) / self.scale)
 
     def resized(self, size: int, factor: float = 1.0) -> LaplaceNoise:
+        """The same for another number of values, its scale times ``factor``; for audits only."""
         return replace(self, size=size, scale=self.scale * factor)
 
     @classmethod
     def least(
         cls, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
     ) -> LaplaceNoise:
+        """The least noise of this kind for a budget, as ``laplace_noise``; delta is not used."""
         return laplace_noise(epsilon, size, sensitivity, float_error)
 
 
@@ -121,22 +153,77 @@ NOT_PURE = tuple(law for law, kind in LAWS.items() if not kind.pure)
 def noise_for(
     law: str, epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
 ) -> Noise:
-    """The least noise of a law for which ``size`` numbers are (epsilon, delta)-private.
-    ``sensitivity``: of the exact numbers, in the norm of the law (sum of absolute values for pure
-    laws, otherwise Euclidean); ``float_error``: bound of their rounding error in that norm."""
+    """The least noise of a distribution for which ``size`` numbers are (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    law
+        "gaussian" or "laplace".
+    epsilon, delta
+        The budget; pure noise ignores delta.
+    size
+        How many numbers are measured.
+    sensitivity
+        How far one person moves the exact numbers, in the norm of the distribution: the
+        sum of absolute values for pure noise, otherwise Euclidean.
+    float_error
+        a bound of the numbers' rounding error, in that norm.
+
+    """
     return LAWS[law].least(epsilon, delta, size, sensitivity, float_error)
 
 
 def gaussian_noise(
     epsilon: float, delta: float, size: int, sensitivity: float, float_error: float
 ) -> GaussianNoise:
-    """The least Gaussian noise for which ``size`` numbers are (epsilon, delta)-private."""
+    """The least Gaussian noise for which ``size`` numbers are (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget; delta must be positive.
+    size
+        How many numbers are measured.
+    sensitivity
+        How far one person moves the exact numbers, Euclidean norm.
+    float_error
+        a bound of the numbers' rounding error, Euclidean norm.
+
+    Returns
+    -------
+    GaussianNoise
+        Its std covers the float error twice and the rounding to the lattice once.
+
+    Raises
+    ------
+    ValueError
+        The budget is too small for a lattice, or nothing would be measured.
+
+    """
     multiplier, depth, slack = lattice_multiplier(epsilon, delta, size)
     return scaled_noise(multiplier, size, sensitivity, float_error, depth, slack)
 
 
 def lattice_multiplier(epsilon: float, delta: float, size: int) -> tuple[float, int, float]:
-    """Noise multiplier, depth of the lattice and what it adds to delta, for this many numbers."""
+    """The noise multiplier for numbers on a lattice, docs/proofs/sample.md.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget for all numbers together.
+    size
+        How many numbers.
+
+    Returns
+    -------
+    multiplier : float
+        Noise std over the sensitivity after rounding.
+    depth : int
+        The spacing is at most 2^(1 - depth) standard deviations.
+    slack : float
+        What the lattice takes of delta.
+
+    """
     check_budget(epsilon, delta)
     for depth in DEPTHS:
         ratio = 2.0 ** (1 - depth)  # a = h / sigma is at most this
@@ -158,7 +245,20 @@ def scaled_noise(
     depth: int = DEPTHS[0],
     delta_slack: float = 0.0,
 ) -> GaussianNoise:
-    """Gaussian noise with a given multiplier of the sensitivity after rounding to the lattice."""
+    """Gaussian noise with a given multiplier of the sensitivity after rounding to the lattice.
+
+    Parameters
+    ----------
+    multiplier
+        Noise std over sensitivity.
+    size, sensitivity, float_error
+        As in ``gaussian_noise``.
+    depth
+        How many bits of the std lie above the lattice spacing.
+    delta_slack
+        The lattice's part of delta, as ``lattice_multiplier`` gave it.
+
+    """
     moved = _moved(size, sensitivity, float_error)
     exponent = math.floor(math.log2(multiplier * moved)) - depth
     total = moved + math.sqrt(size) * 2.0**exponent
@@ -169,7 +269,24 @@ def scaled_noise(
 def laplace_noise(
     epsilon: float, size: int, sensitivity: float, float_error: float
 ) -> LaplaceNoise:
-    """The least Laplace noise for which ``size`` numbers are (epsilon, 0)-private."""
+    """The least Laplace noise for which ``size`` numbers are (epsilon, 0)-private.
+
+    Parameters
+    ----------
+    epsilon
+        The budget.
+    size
+        How many numbers are measured.
+    sensitivity
+        How far one person moves the exact numbers, in the sum of absolute values.
+    float_error
+        a bound of the numbers' rounding error in that norm.
+
+    Notes
+    -----
+    Rounding to spacing h adds ``size * h`` to the sensitivity: docs/proofs/binned.md.
+
+    """
     check_budget(epsilon, 0.0, pure=True)
     moved = _moved(size, sensitivity, float_error)
     exponent = math.floor(math.log2(moved / epsilon)) - DEPTHS[0]
@@ -178,7 +295,14 @@ def laplace_noise(
 
 
 def budget_shares(numbers: Sequence[float]) -> tuple[float, ...]:
-    """Positive shares that add up to 1, from positive numbers."""
+    """Positive shares that add up to 1, from positive numbers.
+
+    Raises
+    ------
+    ValueError
+        A number is missing, not positive or not finite, or its share is below 1e-6.
+
+    """
     try:
         values = [float(number) for number in numbers if isinstance(number, Real)]
     except OverflowError:
@@ -196,9 +320,30 @@ def budget_shares(numbers: Sequence[float]) -> tuple[float, ...]:
 def noise_of_shares(
     epsilon: float, delta: float, shares: Sequence[float], sensitivity: float
 ) -> tuple[GaussianNoise, ...]:
-    """The noise of every number, so that all together are (epsilon, delta)-private.
-    ``sensitivity``: the most one person moves any one of them, float error included. The lattice
-    adds to delta what it adds for that many numbers together; each gets an equal part."""
+    """The noise of every number measured one by one, so that all are (epsilon, delta)-private.
+
+    The lattice adds to delta what it adds for that many numbers together; each gets an equal
+    part.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget of all numbers together.
+    shares
+        The part of 1/c^2 that each number spends; they add up to at most 1.
+    sensitivity
+        The most one person moves any one of them, float error included.
+
+    Returns
+    -------
+    tuple of GaussianNoise
+        One per share, each for a single number.
+
+    Notes
+    -----
+    docs/proofs/bayes.md: number t has the multiplier ``c / sqrt(w_t)``.
+
+    """
     size = len(shares)
     whole, depth, slack = lattice_multiplier(epsilon, delta, size)
     whole_up = whole * (1.0 + 2.0**-40)

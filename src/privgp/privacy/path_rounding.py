@@ -23,10 +23,17 @@ UP = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class PathPrecision:
-    """Nuggets, and what is left to pay for rounding. Over the kernel's variance: ``nugget``, the
-    variance of the noise in the factor; ``lattice_nugget``, of the lattice noise that is added
-    last. ``charge``: the divergence of order a between drawn and promised law, divided by a, for a
-    from 2 to ``charge_limit``; 0 where errors cannot be bounded."""
+    """Nuggets, and what is left to pay for rounding.
+
+    Attributes
+    ----------
+    nugget : the variance of the noise in the factor, over the kernel's variance
+    lattice_nugget : the variance of the lattice noise that is added last, over the kernel's
+    charge : the divergence of order a between the drawn and the guaranteed distribution, divided
+        by a, for a from 2 to ``charge_limit``
+    charge_limit : the largest order with that bound; 0 if errors cannot be bounded
+
+    """
 
     nugget: float
     lattice_nugget: float
@@ -36,9 +43,17 @@ class PathPrecision:
 
 @dataclass(frozen=True)
 class PathSizes:
-    """What rounding errors depend on: records, points and paths; ``ridge``: r^2; ``extra``:
-    variance of the extra noise over the kernel's; ``reach``: half the width of the outputs' bounds
-    over the kernel's std; ``kernel_error``: of a kernel value, as a share of the variance."""
+    """The public numbers that rounding errors depend on.
+
+    Attributes
+    ----------
+    records, points, paths : how many there are
+    ridge : r^2, the noise variance over the kernel's
+    extra : variance of the extra noise over the kernel's
+    reach : half the width of the outputs' bounds over the kernel's std
+    kernel_error : the error of a kernel value, as a share of the variance
+
+    """
 
     records: int
     points: int
@@ -50,6 +65,18 @@ class PathSizes:
 
 
 def path_precision(sizes: PathSizes) -> PathPrecision:
+    """The nuggets that hide the rounding of sample paths, and what rounding still costs.
+
+    Returns
+    -------
+    PathPrecision
+        With an infinite charge if there are too many points or records for float64.
+
+    Notes
+    -----
+    docs/proofs/path_rounding.md. Every number is an upper bound, rounded up.
+
+    """
     m, total = sizes.points, 1.0 + sizes.extra
     gram, entry = gram_error(sizes), entry_error(sizes)
     nugget = max(LEAST_NUGGET * total, 2.0 * m * entry / TARGET) * UP
@@ -73,7 +100,7 @@ def path_precision(sizes: PathSizes) -> PathPrecision:
 
 
 def gram_error(sizes: PathSizes) -> float:
-    """How far ``R R^T`` is from ``K + r^2 I``, over r^2: R is the stored factor."""
+    """How far ``R R^T`` is from ``K + r^2 I``, spectral norm over r^2; R is the stored factor."""
     n, diagonal = sizes.records, 1.0 + sizes.ridge
     error = n * sizes.kernel_error + 2.0 * UNIT_ROUNDOFF * diagonal
     return (error + 1.01 * n * sum_error(n) * diagonal) / sizes.ridge * UP

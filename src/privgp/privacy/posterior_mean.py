@@ -27,9 +27,16 @@ GENERIC, EXPONENTIAL, CONSTANT = "generic", "exponential", "constant"
 
 @dataclass(frozen=True)
 class PosteriorShape:
-    """What is public of a posterior: r^2, the number of records, the kernel's shape on the domain.
-    ``least``: a lower bound, not negative, of k(x, x') over the domain; ``form``: "generic",
-    "exponential" (one input, k = exp(-|x - x'| / l)) or "constant"."""
+    """The public facts about a posterior that its sensitivity depends on.
+
+    Attributes
+    ----------
+    ridge : r^2, the noise variance over the kernel's variance
+    records : n, their number
+    least : a lower bound, not negative, of k(x, x') over the domain, in units of the variance
+    form : "generic", "exponential" (one input, k = exp(-|x - x'| / l)) or "constant"
+
+    """
 
     ridge: float
     records: int
@@ -69,7 +76,14 @@ class PosteriorShape:
 
 @dataclass(frozen=True)
 class MeanSensitivity:
-    """A bound, for outputs within 1 of their centre, and the lemma that proves it."""
+    """A bound of how far one record moves a posterior mean, and the lemma that proves it.
+
+    Attributes
+    ----------
+    value : in the norm of the kernel's Hilbert space, for outputs within 1 of their centre
+    lemma : the name of the bound
+
+    """
 
     value: float
     lemma: str
@@ -78,7 +92,20 @@ class MeanSensitivity:
 def posterior_shape(
     kernel: Kernel, noise_variance: float, widths: Array, records: int
 ) -> PosteriorShape:
-    """The shape of the posterior of ``records`` records in a box with sides ``widths`` (inputs,)."""
+    """The shape of the posterior of ``records`` records in a box.
+
+    Parameters
+    ----------
+    kernel
+        One whose error bounds are proved.
+    noise_variance
+        Variance of an output about the function, in the kernel's units.
+    widths
+        (inputs,), the sides of the declared domain.
+    records
+        How many.
+
+    """
     scale = variance(kernel)
     rate = exponential_rate(kernel)
     form = GENERIC
@@ -89,7 +116,16 @@ def posterior_shape(
 
 
 def mean_sensitivity(shape: PosteriorShape, choice: str = "auto") -> MeanSensitivity:
-    """The least proved bound that applies ("auto"), or the paper's ("paper")."""
+    """A proved bound of how far one record moves the posterior mean.
+
+    Parameters
+    ----------
+    shape
+        The public facts about the posterior.
+    choice
+        "auto", the least bound that applies, or "paper", the paper's own lemma.
+
+    """
     if choice not in SENSITIVITIES:
         raise ValueError(f"sensitivity must be one of {SENSITIVITIES}, got {choice!r}.")
     bounds = {
@@ -124,8 +160,10 @@ def generic_joint(shape: PosteriorShape) -> MeanSensitivity:
 
 
 def generic_split(shape: PosteriorShape) -> MeanSensitivity:
-    """``2 sqrt(Phi) + sqrt(n - 1) / r min(V / (V + r^2), 1 / (2 (v0 + r^2)))``, for any kernel, v0
-    its least variance. Less than the joint form where r is large."""
+    """``2 sqrt(Phi) + sqrt(n - 1) / r min(V / (V + r^2), 1 / (2 (v0 + r^2)))``, for any kernel.
+
+    v0 is its least variance. This is less than the joint form if r is large.
+    """
     factor = math.sqrt((shape.records - 1) / shape.ridge)
     pull = min(shape.influence, 0.5 / (shape.least_variance + shape.ridge))
     return MeanSensitivity((2.0 * root_phi(shape) + factor * pull) * UP, "generic, split")
@@ -159,15 +197,34 @@ def constant(shape: PosteriorShape) -> MeanSensitivity:
 
 
 def fixed_function(shape: PosteriorShape, norm: float) -> MeanSensitivity:
-    """Lemma B.8: ``2 |f| V / (V + r^2)`` where every output is f(x), f of this norm for the unit
-    kernel. Nobody can enforce that for all neighbours: never chosen automatically."""
+    """Lemma B.8: ``2 |f| V / (V + r^2)`` if every output is f(x).
+
+    Nobody can enforce that for all neighbours: it is never chosen automatically.
+
+    Parameters
+    ----------
+    shape
+        The public facts about the posterior.
+    norm
+        |f| in the Hilbert space of the kernel divided by its variance.
+
+    """
     if not (math.isfinite(norm) and norm > 0):
         raise ValueError(f"the norm of the function must be positive and finite, got {norm}.")
     return MeanSensitivity(2.0 * norm * shape.influence * UP, "one function of known norm")
 
 
 def root_phi(shape: PosteriorShape, low: float | None = None, high: float | None = None) -> float:
-    """``sup sqrt(v) / (v + r^2)`` over the variances v there can be; the paper starts from 0."""
+    """``sup sqrt(v) / (v + r^2)`` over the variances v that can occur; the paper starts from 0.
+
+    Parameters
+    ----------
+    shape
+        The public facts about the posterior.
+    low, high
+        Limits of v; the shape's least and largest variance by default.
+
+    """
     low = shape.least_variance if low is None else low
     v = _clip(shape.ridge, low, shape.largest_variance if high is None else high)
     return math.sqrt(v) / (v + shape.ridge) * UP

@@ -17,7 +17,7 @@ MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, whic
 
 
 def total_epsilon(pure_epsilons: Sequence[float]) -> float:
-    """The sum, rounded up: what pure steps promise together with delta = 0."""
+    """The sum, rounded up: what pure steps guarantee together with delta = 0."""
     total = math.fsum(pure_epsilons)
     if Fraction(total) < sum(map(Fraction, pure_epsilons)):
         return math.nextafter(total, math.inf)
@@ -25,7 +25,18 @@ def total_epsilon(pure_epsilons: Sequence[float]) -> float:
 
 
 def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
-    """delta(epsilon), at any real epsilon, of pure steps and Gaussian ones (mu 0: none)."""
+    """delta(epsilon), at any real epsilon, of pure steps and Gaussian ones together.
+
+    Parameters
+    ----------
+    epsilon
+        a real number, which may be negative.
+    mu
+        The Gaussian-DP parameter of all Gaussian steps; 0 if there are none.
+    pure_epsilons
+        One per pure step; beyond 10 the smallest are added up, which guarantees no less.
+
+    """
     if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
         return 0.0
     coins = sorted(pure_epsilons, reverse=True)
@@ -40,8 +51,21 @@ def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> fl
 
 
 def remaining_epsilon(epsilon: float, delta: float, spent: float) -> float:
-    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step in
-    (epsilon, delta). Never less than ``epsilon - spent``, which adding up allows."""
+    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget of both together.
+    spent
+        The epsilon of the pure step.
+
+    Returns
+    -------
+    float
+        Never less than ``epsilon - spent``, which adding up allows.
+
+    """
     least = epsilon - spent
 
     def excess(share: float) -> float:

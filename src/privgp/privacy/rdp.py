@@ -21,16 +21,24 @@ GRID = 64
 
 @dataclass(frozen=True)
 class PathCurve:
-    """The divergence between neighbouring laws of ``paths`` posterior sample paths.
+    """The divergence between neighbouring distributions of ``paths`` posterior sample paths.
 
-    With s^2 the kernel's variance, e^2 that of the extra noise, w = s^2 V / ((V + r^2)(s^2 + e^2))
-    (``influence``) and m = D / sqrt(s^2 + e^2) (``shift``), for 1 < a < 1 / w:
+    With s^2 the kernel's variance, e^2 that of the extra noise, w = s^2 V / ((V + r^2)(s^2 +
+    e^2)) and m = D / sqrt(s^2 + e^2), for 1 < a < 1 / w:
 
         D_a <= -log(1 - a (a - 1) w^2 / (1 - w)) / (2 (a - 1)) + a m^2 / (2 (1 - a w)).
 
-    ``covariance="paper"``: the first term is theorem 3.1's, which is larger. ``charge``: what
-    rounding adds, the divergence of any order from 2 to ``charge_limit`` between drawn and promised
-    law divided by the order; see docs/proofs/path_rounding.md."""
+    Attributes
+    ----------
+    influence : w, between 0 and 1
+    shift : m, not negative
+    paths : how many are drawn of one posterior
+    covariance : "sharp", or "paper": the first term is theorem 3.1's, which is larger
+    charge : the cost of rounding, the divergence of any order from 2 to ``charge_limit`` between
+        drawn and guaranteed distribution divided by the order; see docs/proofs/path_rounding.md
+    charge_limit : the largest order of that bound
+
+    """
 
     influence: float
     shift: float
@@ -53,7 +61,14 @@ class PathCurve:
         return min((1.0 / self.influence) * (1.0 - 1e-12), max(self.charge_limit, 1.0))
 
     def at(self, order: float) -> float:
-        """The bound of the divergence of this order, rounded up; infinite where none is known."""
+        """The bound of the divergence of this order, rounded up; infinite if none is known.
+
+        Parameters
+        ----------
+        order
+            a, above 1 and below ``limit``.
+
+        """
         if not 1.0 < order < self.limit:
             raise ValueError(f"order must lie between 1 and {self.limit}, got {order}.")
         promised = self._promised(order)
@@ -97,6 +112,7 @@ class GaussianCurve:
     limit: ClassVar[float] = math.inf
 
     def at(self, order: float) -> float:
+        """The divergence of this order, rounded up."""
         return 0.5 * order * self.mu**2 * UP
 
 
@@ -106,8 +122,25 @@ Curve = PathCurve | GaussianCurve
 def influence_and_shift(
     *, sensitivity: float, influence: float, kernel_variance: float, extra_variance: float = 0.0
 ) -> tuple[float, float]:
-    """The first two numbers of a curve, with extra GP noise of this variance added to each path.
-    ``sensitivity``: of the mean, in units of y; ``influence``: V / (V + r^2) of the posterior."""
+    """The first two numbers of a curve, with extra GP noise added to each path.
+
+    Parameters
+    ----------
+    sensitivity
+        Sensitivity of the posterior mean, in units of y.
+    influence
+        V / (V + r^2) of the posterior.
+    kernel_variance, extra_variance
+        Variances of the function and of the extra noise, in squared units of y.
+
+    Returns
+    -------
+    influence : float
+        w, below 1.
+    shift : float
+        m, without units.
+
+    """
     total = kernel_variance + extra_variance
     share = influence * (kernel_variance / total) * UP
     return min(share, math.nextafter(1.0, 0.0)), sensitivity / math.sqrt(total) * UP
@@ -130,8 +163,22 @@ def _paper(order: float, w: float) -> float:
 
 def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp") -> float:
     """The least epsilon found that holds at this delta, over all orders; at least 0.
-    ``D_a + log((a - 1) / a) - (log delta + log a) / (a - 1)``, or with ``conversion="paper"``
-    ``D_a - log(delta) / (a - 1)``."""
+
+    Parameters
+    ----------
+    curves
+        Those of all releases of the same records; divergences of a common order add.
+    delta
+        Between 0 and 1.
+    conversion
+        "sharp", ``D_a + log((a - 1) / a) - (log delta + log a) / (a - 1)``, or "paper",
+        ``D_a - log(delta) / (a - 1)``.
+
+    Notes
+    -----
+    Every order gives a valid epsilon: the search for the best one carries no part of the proof.
+
+    """
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must satisfy 0 < delta < 1, got {delta}.")
     if conversion not in ("sharp", "paper"):
@@ -148,7 +195,16 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
 
 
 def delta_for(curves: Sequence[Curve], epsilon: float) -> float:
-    """The least delta found that holds at this epsilon, over all orders."""
+    """The least delta found that holds at this epsilon, over all orders; 1 if none is known.
+
+    Parameters
+    ----------
+    curves
+        Those of all releases of the same records; divergences of a common order add.
+    epsilon
+        Not negative.
+
+    """
 
     def log_delta(divergence: float, step: float) -> float:
         tail = math.log(step) - math.log1p(step)

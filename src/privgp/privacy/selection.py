@@ -17,7 +17,16 @@ from privgp.types import Array, Integers
 
 
 def selection_scale(sensitivity: float, epsilon: float) -> float:
-    """``2 Delta / epsilon``, rounded up."""
+    """``2 Delta / epsilon``, rounded up: the scale at which choices are epsilon-private.
+
+    Parameters
+    ----------
+    sensitivity
+        Delta, how far one person moves any utility.
+    epsilon
+        The budget of the choice.
+
+    """
     scale = 2.0 * sensitivity / epsilon * (1.0 + 2.0**-50)
     if not (math.isfinite(scale) and scale > 0):
         raise ValueError("the sensitivity of the utilities must be positive and finite.")
@@ -26,9 +35,16 @@ def selection_scale(sensitivity: float, epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class Fold:
-    """One part of R: rows ``test`` predicted from other rows, ``train``, by the stored floats
-    ``weights``: C, (test, distinct inputs), on the sums of outputs there. ``index``: (train,), the
-    distinct input of every training row."""
+    """One part of R: some rows predicted from others. All fields are public.
+
+    Attributes
+    ----------
+    train : (train,), the rows that are predicted from
+    test : (test,), the rows that are predicted
+    index : (train,), the distinct input of every training row
+    weights : C, (test, distinct inputs), stored floats that multiply the sums of outputs there
+
+    """
 
     train: Integers
     test: Integers
@@ -37,7 +53,13 @@ class Fold:
 
 
 class ResidualBound:
-    """Adds up, fold by fold, what bounds the movement of the computed norm: public numbers only."""
+    """Adds up, fold by fold, what bounds the movement of the computed norm: public numbers only.
+
+    Parameters
+    ----------
+    rows : how many outputs there are
+
+    """
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
@@ -47,6 +69,7 @@ class ResidualBound:
         self._error = 0.0  # sum of squares of the rounding errors of the residuals
 
     def add(self, fold: Fold) -> None:
+        """Take in one fold: the squares of its columns, and a bound of its rounding errors."""
         C, counts = fold.weights, np.bincount(fold.index, minlength=fold.weights.shape[1])
         columns = np.einsum("ij,ij->j", C, C) * (1.0 + rounding(len(C) + 2))
         self._squares[fold.train] += columns[fold.index]
@@ -57,8 +80,18 @@ class ResidualBound:
         self._tested += len(fold.test)
 
     def sensitivity(self, noise: float, people: Integers | None = None) -> float:
-        """``2 max_j ||R_:j||`` (for a person the sum over their rows), and twice the float error.
-        ``noise``: the constant inside the root, in the same units."""
+        """How far one person moves ``sqrt(||R v||^2 + noise^2)`` as it is computed.
+
+        ``2 max_j ||R_:j||``, for a person the sum over their rows, and twice the float error.
+
+        Parameters
+        ----------
+        noise
+            The constant inside the root, in the same units.
+        people
+            (rows,), who each row belongs to; by default every row is a person.
+
+        """
         norms: Array = np.asarray(np.sqrt(self._squares) * (1.0 + 1e-12), dtype=np.float64)
         if people is not None:
             norms = np.bincount(people, norms).astype(float)

@@ -24,8 +24,21 @@ WHOLE = 2.0  # the largest change of a scaled output: from one bound to the othe
 
 
 def scaled_change(max_change: float | None, bounds: tuple[float, float]) -> float:
-    """How far an output in these bounds, scaled to [-1, 1], moves if it changes by at most
-    ``max_change``; None: by anything."""
+    """How far an output, scaled to [-1, 1], moves if it changes by at most ``max_change``.
+
+    Parameters
+    ----------
+    max_change
+        In units of the output; None means by anything within the bounds.
+    bounds
+        The declared bounds of the output.
+
+    Returns
+    -------
+    float
+        At most 2, rounded up, errors of scaling included.
+
+    """
     if max_change is None:
         return WHOLE
     # as the vault scales; before and after, that errs by two roundings of numbers of at most 1, and
@@ -36,7 +49,19 @@ def scaled_change(max_change: float | None, bounds: tuple[float, float]) -> floa
 
 
 def column_norms(B: Array) -> Array:
-    """Upper bounds of the Euclidean norms of the columns."""
+    """Upper bounds of the Euclidean norms of the columns.
+
+    Parameters
+    ----------
+    B
+        (measured, rows).
+
+    Returns
+    -------
+    Array
+        (rows,)
+
+    """
     power = _power_below(np.maximum(B.max(axis=0, initial=0.0), -B.min(axis=0, initial=0.0)))
     scaled = B * power
     norms: Array = np.sqrt(np.einsum("ij,ij->j", scaled, scaled)) * (1.0 + rounding(len(B) + 2))
@@ -50,14 +75,34 @@ def _power_below(largest: Array) -> Array:
 
 
 def absolute_sums(B: Array) -> Array:
-    """Upper bounds of the sums of absolute values of the columns."""
+    """Upper bounds of the sums of absolute values of the columns, (rows,), of B, (measured, rows)."""
     return np.asarray(np.abs(B).sum(axis=0) * (1.0 + rounding(B.shape[0] + 2)))
 
 
 def person_norms(B: Array, index: Integers, people: Integers) -> Array:
-    """For every person the largest norm of ``sum of +-b_i`` over their rows, (people,). Exact by
-    enumerating the signs up to 12 rows; above that the least of three bounds: the sum of norms, and
-    the roots of rows times the Gram matrix's largest eigenvalue and of its absolute sum."""
+    """For every person the largest norm of ``sum of +-b_i`` over their rows.
+
+    Parameters
+    ----------
+    B
+        (measured, distinct inputs).
+    index
+        (rows,), the column of B of every row.
+    people
+        (rows,), whole numbers from 0 on, one per person.
+
+    Returns
+    -------
+    Array
+        (people,), upper bounds.
+
+    Notes
+    -----
+    Exact by enumerating the signs up to 12 rows. Above that the least of three bounds: the sum
+    of norms, and the roots of rows times the Gram matrix's largest eigenvalue and of its
+    absolute sum.
+
+    """
     order = np.argsort(people, kind="stable")
     counts = np.bincount(people)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -104,8 +149,19 @@ def _norms_of_equal_size(B: Array, columns: Integers, norms: Array) -> Array:
 def single_row_sensitivity(norm: float, energy_weight: float, change: float = WHOLE) -> float:
     """Sensitivity of ``(B u, w sum u^2)`` to one output in [-1, 1]: 2 max(norm, w / w_max).
 
-    With a change below 2: the largest ``d hypot(norm, w (2 - d))`` over ``d <= change``, which grows
-    with d up to ``(3 - sqrt(1 - 2 norm^2 / w^2)) / 2``, if that is real, and everywhere if not.
+    With a change below 2: the largest ``d hypot(norm, w (2 - d))`` over ``d <= change``, which
+    grows with d up to ``(3 - sqrt(1 - 2 norm^2 / w^2)) / 2``, if that is real, and everywhere if
+    not.
+
+    Parameters
+    ----------
+    norm
+        An upper bound of the largest column norm of B.
+    energy_weight
+        w, of the sum of squares; 0 if it is not measured.
+    change
+        How far one output moves at most, of 2.
+
     """
     if change >= WHOLE:
         return 2.0 * max(norm, energy_weight / MAX_ENERGY_WEIGHT) * (1.0 + 4.0 * UNIT_ROUNDOFF)
@@ -121,7 +177,20 @@ def single_row_sensitivity(norm: float, energy_weight: float, change: float = WH
 def many_row_sensitivity(
     norm: float, energy_weight: float, energy_share: float, change: float = WHOLE
 ) -> float:
-    """The same for all outputs of a person whose energy weights add up to ``energy_share``."""
+    """Sensitivity of ``(B u, w sum u^2)`` to all outputs of a person, Euclidean norm.
+
+    Parameters
+    ----------
+    norm
+        The largest of ``person_norms``.
+    energy_weight
+        w, of the sum of squares.
+    energy_share
+        The sum of the weights of a person's rows in that sum.
+    change
+        How far each output moves at most, of 2.
+
+    """
     squares = energy_weight * energy_share * square_change(change)
     return float(np.hypot(change * norm, squares)) * (1.0 + 8.0 * UNIT_ROUNDOFF)
 
@@ -132,9 +201,27 @@ def square_change(change: float) -> float:
 
 
 def total_sensitivity(sums: Array, energy_weights: Array, change: float = WHOLE) -> Array:
-    """How far one output in [-1, 1] moves ``(B u, w sum u^2)`` in the sum of absolute values: of
-    every row the largest ``d (n + w s)`` over ``d <= change``, ``d + s <= 2``, n the column's own sum,
-    is ``c (n + w (2 - c))`` for c the change if ``2 w (c - 1) <= n``, else ``(n + 2 w)^2 / (4 w)``."""
+    """How far one output in [-1, 1] moves ``(B u, w sum u^2)`` in the sum of absolute values.
+
+    For every row the largest ``d (n + w s)`` over ``d <= change``, ``d + s <= 2``, n the
+    column's own sum, is ``c (n + w (2 - c))`` for c the change if ``2 w (c - 1) <= n``, else
+    ``(n + 2 w)^2 / (4 w)``.
+
+    Parameters
+    ----------
+    sums
+        (rows,), the absolute sums of B's columns.
+    energy_weights
+        w of every row, or one for all.
+    change
+        How far an output moves at most, of 2.
+
+    Returns
+    -------
+    Array
+        (rows,), upper bounds.
+
+    """
     w = np.asarray(energy_weights, dtype=float)
     reach = sums + 2.0 * w
     peak = reach * (reach / np.where(w > 0.0, 4.0 * w, np.inf))

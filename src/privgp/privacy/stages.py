@@ -23,9 +23,13 @@ BELOW = 1.0 - 1e-6  # so that lattice and rounding stay within the total
 class Stages:
     """How to measure the same rows several times within one budget.
 
-    ``mechanism``: the noise distribution to use in all stages; ``budgets``: (epsilon, delta) of each,
-    for ``fit`` and then ``refine``; ``errors``: what each noise distribution leaves, once all is spent,
-    if every stage measures the same; a later one that knows the first does better.
+    Attributes
+    ----------
+    mechanism : the noise distribution to use in all stages
+    budgets : (epsilon, delta) of each, for ``fit`` and then ``refine``
+    errors : by noise distribution, the expected error once all is spent if every stage measures
+        the same; a later one that uses the first release does better
+
     """
 
     mechanism: str
@@ -33,7 +37,7 @@ class Stages:
     errors: dict[str, float]
 
     def describe(self) -> str:
-        """A few sentences for people."""
+        """The stages and the expected errors in a few sentences. Nothing private is in them."""
         each = ", then ".join(f"epsilon {e:.4g}, delta {d:.3g}" for e, d in self.budgets)
         told = [f"{law.capitalize()} noise: {error:.4g}" for law, error in self.errors.items()]
         return (
@@ -44,7 +48,7 @@ class Stages:
 
 
 def check_shares(shares: Any) -> tuple[float, ...]:
-    """Positive shares of a budget, scaled to sum to 1."""
+    """Positive shares of a budget, scaled to sum to 1; ValueError unless there are two or more."""
     given = tuple(shares) if isinstance(shares, Sequence) else ()
     plain = all(isinstance(s, Real) and 0.0 < float(s) < math.inf for s in given)
     if len(given) < 2 or not plain:
@@ -54,12 +58,37 @@ def check_shares(shares: Any) -> tuple[float, ...]:
 
 
 def kept_by(law: str, shares: Sequence[float]) -> float:
-    """The epsilon at which one measurement tells what all stages do, as a share of the total."""
+    """The epsilon at which one measurement tells what all stages do, as a share of the total.
+
+    Parameters
+    ----------
+    law
+        The noise distribution; Gaussian noise loses nothing.
+    shares
+        Shares of the stages, adding up to 1.
+
+    """
     return math.hypot(*shares) if law in PURE else 1.0
 
 
 def shared_out(law: str, epsilon: float, delta: float, shares: Sequence[float]) -> Budgets:
-    """Budgets of the stages that compose to at most (epsilon, delta)."""
+    """Budgets of the stages that compose to at most (epsilon, delta).
+
+    Parameters
+    ----------
+    law
+        The noise distribution of all stages.
+    epsilon, delta
+        The total.
+    shares
+        Shares of mu^2 for Gaussian noise, of epsilon for pure noise.
+
+    Returns
+    -------
+    tuple of (epsilon, delta)
+        One per share; with pure noise every delta is 0.
+
+    """
     check_budget(epsilon, delta, pure=law in PURE)
     if law != GAUSSIAN:
         return tuple((BELOW * epsilon * share, 0.0) for share in shares)

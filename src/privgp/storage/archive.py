@@ -38,13 +38,21 @@ class DamagedFile(ValueError):
 
 
 def require(holds: bool, problem: str) -> None:
+    """Raise ``DamagedFile`` with this problem unless the condition holds."""
     if not holds:
         raise DamagedFile(problem)
 
 
 @contextmanager
 def damage_of(path: PathLike) -> Iterator[None]:
-    """Whatever is found to be damaged is named by its file."""
+    """Name the file in whatever is found to be damaged inside of this block.
+
+    Parameters
+    ----------
+    path
+        Path of the file that is read.
+
+    """
     try:
         yield
     except DamagedFile as problem:
@@ -52,8 +60,21 @@ def damage_of(path: PathLike) -> Iterator[None]:
 
 
 def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
-    """The bytes of a file with these members; equal members give equal bytes. ``form`` is what the
-    manifest, the first thing in the file, says it is; also its ending."""
+    """The bytes of a file with these members; equal members give equal bytes.
+
+    Parameters
+    ----------
+    members
+        By names such as "release.json" or "values.npy".
+    form
+        The kind of file, named in the manifest that comes first; also its ending.
+
+    Raises
+    ------
+    ValueError
+        The members are larger than 1 GiB together.
+
+    """
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     manifest = dump({"format": form, "version": VERSION, "members": hashes})
     if sum(map(len, members.values())) > LARGEST_FILE - 2**20:
@@ -70,7 +91,26 @@ def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
 
 
 def unpack(data: bytes, form: str = FORMAT) -> dict[str, bytes]:
-    """The members of a file, all checks passed: order of bytes, sizes, names, hashes, version."""
+    """The members of a file, all checks passed: order of bytes, sizes, names, hashes, version.
+
+    Parameters
+    ----------
+    data
+        The whole file, trusted in nothing.
+    form
+        The kind of file that is expected.
+
+    Returns
+    -------
+    dict
+        The members by name, without the manifest.
+
+    Raises
+    ------
+    DamagedFile
+        The file is no such archive, was changed, or is of a later version.
+
+    """
     require(data.startswith(b"PK\x03\x04"), f"it is not a .{form} file")
     digest = hashlib.sha256(memoryview(data)[:-DIGEST]).hexdigest().encode("ascii")
     if len(data) < _END.size + DIGEST or data[-DIGEST:] != digest:
@@ -139,7 +179,7 @@ def dump(value: Any) -> bytes:
 
 
 def parse(data: bytes) -> Any:
-    """JSON without NaN, infinity or names that come twice."""
+    """The value of JSON without NaN, infinity or names that come twice; otherwise ``DamagedFile``."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in pairs}) != len(pairs):
@@ -156,7 +196,18 @@ def parse(data: bytes) -> Any:
 
 
 def read(path: PathLike) -> bytes:
-    """The bytes of a file that is small enough to be one of ours."""
+    """The bytes of a file that is small enough to be one of ours.
+
+    Unfinished files of writers that died are removed from its folder first.
+
+    Raises
+    ------
+    DamagedFile
+        It is a device or a pipe, or larger than 1 GiB.
+    OSError
+        It does not exist or cannot be read.
+
+    """
     remove_stale(os.path.dirname(os.path.realpath(path)))
     status = os.stat(path)
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
@@ -169,7 +220,22 @@ def read(path: PathLike) -> bytes:
 def write(
     path: PathLike, data: bytes, *, overwrite: bool, form: str = FORMAT, mode: int = PUBLIC
 ) -> None:
-    """Write a file whole or not at all: beside its place first, then moved there."""
+    """Write a file whole or not at all: beside its place first, then moved there.
+
+    Parameters
+    ----------
+    path
+        Must end in ``form``.
+    data
+        All its bytes.
+    overwrite
+        Whether a file there may be replaced.
+    form
+        The kind of file, without a dot.
+    mode
+        Its permissions, less the process's umask.
+
+    """
     check_target(path, overwrite=overwrite, form=form)
     with part_beside(path, mode=mode) as part:
         with open(part, "r+b") as file:
@@ -181,7 +247,7 @@ def write(
 
 
 def check_target(path: PathLike, *, overwrite: bool, form: str = FORMAT) -> None:
-    """Refuse a path with another ending, or one that is taken."""
+    """Refuse a path with another ending (ValueError), or one that is taken (FileExistsError)."""
     if Path(path).suffix != f".{form}":
         raise ValueError(f"path must end in '.{form}', such as 'heights.{form}'.")
     if not overwrite and os.path.lexists(path):

@@ -32,7 +32,14 @@ LONGEST_NAME = 50
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """How values of a class from elsewhere are written: as values of the type ``stored``."""
+    """How values of a class from elsewhere are written.
+
+    Attributes
+    ----------
+    stored : the declared type of what is written in its place
+    write, read : from the value to that, and back
+
+    """
 
     stored: Any
     write: Callable[[Any], Any]
@@ -45,21 +52,48 @@ TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, "*"], Triangle.packed, Tria
 
 @dataclasses.dataclass(frozen=True)
 class Codec:
-    """Values of one declared type as members of an archive. ``name``: of the member that holds the
-    JSON; ``leaves``: how classes from elsewhere are written."""
+    """Values of one declared type as members of an archive.
+
+    Attributes
+    ----------
+    kind : the declared type
+    name : name of the member that holds the JSON, without its ending
+    leaves : how classes from elsewhere are written, by class
+
+    """
 
     kind: Any
     name: str
     leaves: Leaves = dataclasses.field(default_factory=dict)
 
     def encode(self, value: Any) -> dict[str, bytes]:
-        """The members; equal values give equal bytes."""
+        """The members of a value, by name; equal values give equal bytes.
+
+        Raises
+        ------
+        ValueError
+            It holds something of a type that files cannot hold.
+
+        """
         writer = _Writer({**TRIANGLES, **self.leaves})
         tree = writer.tree(value, ())
         arrays = {f"{name}.npy": data for name, data in writer.arrays.items()}
         return {f"{self.name}.json": dump(tree), **arrays}
 
     def decode(self, members: Mapping[str, bytes]) -> Any:
+        """The value that these members hold.
+
+        Parameters
+        ----------
+        members
+            As ``unpack`` returned them; none may be left over.
+
+        Raises
+        ------
+        DamagedFile
+            They do not hold a value of the declared type.
+
+        """
         main = f"{self.name}.json"
         require(main in members, "a member is missing")
         reader = _Reader(members, {**TRIANGLES, **self.leaves})
@@ -248,7 +282,7 @@ class _Reader:
 
 
 def checked(value: Any) -> Any:
-    """The same state, if its own ``check`` finds nothing wrong."""
+    """The same state, if its own ``check`` finds nothing wrong; otherwise ``DamagedFile``."""
     return _made("state", lambda value: value, value)
 
 

@@ -24,18 +24,21 @@ def record(value: Any, what: str, names: Collection[str]) -> dict[str, Any]:
 
 
 def items(value: Any, what: str, *, least: int = 0) -> list[Any]:
+    """A list of at least ``least`` and at most 10,000 entries."""
     if not isinstance(value, list) or not least <= len(value) <= MOST_ITEMS:
         raise DamagedFile(f"its {what} is not a list of the right length")
     return value
 
 
 def text(value: Any, what: str) -> str:
+    """A text of at most 2^20 characters."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         raise DamagedFile(f"its {what} is not a text")
     return value
 
 
 def choice(value: Any, what: str, choices: Collection[str]) -> str:
+    """One of these texts."""
     if text(value, what) not in choices:
         raise DamagedFile(f"its {what} is none of the known ones")
     return str(value)
@@ -51,17 +54,19 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
 
 
 def positive(value: Any, what: str) -> float:
+    """A finite number above 0."""
     return number(value, what, math.ulp(0.0))
 
 
 def whole(value: Any, what: str, low: float, high: float) -> int:
+    """A whole number in [low, high]; 1.0 is none."""
     if type(value) is not int or not low <= value <= high:
         raise DamagedFile(f"its {what} is not a whole number in range")
     return value
 
 
 def array_bytes(values: Array) -> bytes:
-    """The format of ``numpy.save``, version 1, C order, little-endian float64."""
+    """An array in the format of ``numpy.save``, version 1, C order, little-endian float64."""
     buffer = io.BytesIO()
     plain = np.array(values, dtype="<f8", order="C")
     np.lib.format.write_array(buffer, plain, version=(1, 0), allow_pickle=False)
@@ -69,7 +74,18 @@ def array_bytes(values: Array) -> bytes:
 
 
 def array(data: bytes, what: str, dimensions: int | None) -> Array:
-    """A finite float64 array; None stands for any number of dimensions."""
+    """A finite float64 array from the bytes of ``array_bytes``.
+
+    Parameters
+    ----------
+    data
+        Trusted in nothing.
+    what
+        Its name in an error.
+    dimensions
+        How many it must have; None stands for any number.
+
+    """
     stream = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(stream)

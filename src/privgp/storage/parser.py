@@ -41,7 +41,14 @@ class EncodingError(TableError):
 
 @dataclass(frozen=True)
 class Layout:
-    """How a CSV file is written: what stands between its fields, and how letters are encoded."""
+    """How a CSV file is written.
+
+    Attributes
+    ----------
+    delimiter : the character between its fields
+    encoding : encoding of its letters, a name that Python knows
+
+    """
 
     delimiter: str = ","
     encoding: str = "utf-8"
@@ -61,7 +68,21 @@ def is_csv(path: str) -> bool:
 
 
 def read_header(path: str, layout: Layout = PLAIN) -> tuple[str, ...]:
-    """Names of the columns, without the spaces around them; no row of a CSV file is looked at."""
+    """Names of the columns, without the spaces around them; no row of a CSV file is looked at.
+
+    Parameters
+    ----------
+    path
+        Path of a CSV file, possibly compressed, or a Parquet file.
+    layout
+        Layout of a CSV file.
+
+    Raises
+    ------
+    TableError
+        The file or its header cannot be read; the sentence holds no cell.
+
+    """
     import polars as pl
 
     if not is_csv(path):
@@ -71,7 +92,20 @@ def read_header(path: str, layout: Layout = PLAIN) -> tuple[str, ...]:
 
 
 def count_rows(path: str, layout: Layout = PLAIN) -> int:
-    """How many rows a table has, every line of which was checked, and as many for the parser."""
+    """How many rows a table has; every line is checked, and the parser must count as many.
+
+    Parameters
+    ----------
+    path, layout
+        As in ``read_header``.
+
+    Raises
+    ------
+    TableError
+        A line is not written as the strict grammar wants it: its number is named, never its
+        text.
+
+    """
     import polars as pl
 
     rows = _count_records(path, layout) if is_csv(path) else None
@@ -90,8 +124,25 @@ def read_rows(
     stop: int | None = None,
     layout: Layout = PLAIN,
 ) -> "pl.DataFrame":
-    """The rows from ``first`` to ``stop`` of a table that has ``rows`` of them, cells of a CSV file as
-    text. Refused if the parser finds more or fewer."""
+    """Rows of a table, cells of a CSV file as text.
+
+    Parameters
+    ----------
+    path, layout
+        As in ``read_header``.
+    columns
+        Expressions of Polars, one per column that is wanted.
+    rows
+        How many rows the table has, as ``count_rows`` found.
+    first, stop
+        The range of rows, up to but without ``stop``.
+
+    Raises
+    ------
+    TableError
+        The parser finds more or fewer rows than there are.
+
+    """
     stop = rows if stop is None else stop
     wanted = scan(path, layout).slice(first, None if stop == rows else stop - first)
     frame = parse(path, lambda: wanted.select(columns).collect())
@@ -114,7 +165,16 @@ def scan(path: str, layout: Layout = PLAIN) -> "pl.LazyFrame":
 
 
 def parse(path: str, read: Callable[[], Read]) -> Read:
-    """What the parser reads; its errors and its panics quote cells, and are told nobody."""
+    """The result of the parser; its errors and panics quote cells, so their text is not passed on.
+
+    Parameters
+    ----------
+    path
+        Named in the error.
+    read
+        Calls the parser.
+
+    """
     try:
         with _no_panic_messages():
             return read()

@@ -20,8 +20,18 @@ PUBLIC = 0o666  # less what the process's umask takes away
 
 @contextmanager
 def part_beside(path: PathLike, *, mode: int = PUBLIC, ending: str = "") -> Iterator[Path]:
-    """A new, empty file in the folder of ``path``, to be moved there; nothing of it remains.
-    ``mode``: its permissions from the first moment on; ``ending``: what its name ends in."""
+    """A new, empty file in the folder of ``path``, to be moved there; otherwise it is removed.
+
+    Parameters
+    ----------
+    path
+        The final place of the file.
+    mode
+        Its permissions from the first moment on.
+    ending
+        The end of its name.
+
+    """
     folder = Path(path).parent
     remove_stale(folder)
     part, held = _create(folder, mode, ending)

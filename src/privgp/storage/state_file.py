@@ -65,7 +65,16 @@ class Contents(Protocol):
 
 @dataclass(frozen=True)
 class Mark:
-    """A file that ends here with this seal and holds this many points; its archive ends at base."""
+    """The end of a state file.
+
+    Attributes
+    ----------
+    end : how many bytes it has
+    seal : the last 32 of them, a hash of all
+    points : how many points it holds
+    base : the end of its archive and the beginning of its entries
+
+    """
 
     end: int
     seal: bytes
@@ -74,7 +83,15 @@ class Mark:
 
 
 class StateFile:
-    """A file, and the states that it may be in: the last that is certain, and any tried since."""
+    """A file, and the states that it may be in: the last that is certain, and any tried since.
+
+    Parameters
+    ----------
+    path : path of a file that exists
+    mark : the present end of the file
+    codec : codec of its contents
+
+    """
 
     def __init__(self, path: PathLike, mark: Mark, codec: Codec) -> None:
         self.path = os.path.realpath(path)  # a link would be left behind
@@ -82,7 +99,18 @@ class StateFile:
 
     @classmethod
     def create(cls, path: PathLike, contents: Contents, codec: Codec) -> Self:
-        """Write a new file; never in place of another."""
+        """Write a new file; never in place of another.
+
+        Parameters
+        ----------
+        path
+            Must end in ".private-state".
+        contents
+            Private; only the custodian may read the file.
+        codec
+            Codec of the contents.
+
+        """
         data = whole(contents, codec)
         with locked(path) as folder:
             archive.write(path, data, overwrite=False, form=FORM, mode=PRIVATE)
@@ -92,13 +120,22 @@ class StateFile:
 
     @classmethod
     def open(cls, path: PathLike, codec: Codec) -> tuple[Self, Any]:
-        """A file that exists, and what it holds."""
+        """A file that exists, and what it holds; entries that were cut short do not count."""
         with archive.damage_of(path):
             contents, mark = read_whole(archive.read(path), codec)
         return cls(path, mark, codec), contents
 
     def keep(self, contents: Contents) -> None:
-        """Bring the file to these contents; on return they are on the disk."""
+        """Bring the file to these contents; on return they are on the disk.
+
+        An answer may be given only after this.
+
+        Raises
+        ------
+        RuntimeError
+            The file is gone, or another process went on with it: nothing is answered.
+
+        """
         with locked(self.path) as folder, self._opened() as file:
             mark, draws = self._current(file, contents.draws), contents.draws
             # Draws without a new point, as those through inducing inputs, go into the archive.
@@ -154,7 +191,14 @@ def _outgrown(mark: Mark) -> bool:
 
 @contextmanager
 def locked(path: PathLike) -> Iterator[int]:
-    """One process at a time in the file's folder."""
+    """Let one process at a time into the file's folder.
+
+    Yields
+    ------
+    int
+        The descriptor of the folder, for ``os.fsync``.
+
+    """
     folder = os.open(Path(path).absolute().parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
@@ -164,13 +208,13 @@ def locked(path: PathLike) -> Iterator[int]:
 
 
 def whole(contents: Contents, codec: Codec) -> bytes:
-    """A file with everything in its archive and no entries."""
+    """The bytes of a file with everything in its archive and no entries."""
     data = archive.pack(codec.encode(contents), FORM)
     return _line(len(data)) + data
 
 
 def entry(draws: Draws, mark: Mark) -> bytes:
-    """What the points after this mark have added, to follow it."""
+    """The bytes of what the points after this mark have added, to follow it."""
     body = _head(len(draws.points) - mark.points, mark.seal)
     for name in (*draws.GROWS, *draws.CHANGES):
         value = getattr(draws, name)
@@ -183,7 +227,14 @@ def entry(draws: Draws, mark: Mark) -> bytes:
 
 
 def read_whole(data: bytes, codec: Codec) -> tuple[Any, Mark]:
-    """The contents of a file, and where its last whole entry ends."""
+    """The contents of a file, and where its last whole entry ends.
+
+    Raises
+    ------
+    DamagedFile
+        It is no state file, or was changed or cut short since it was saved.
+
+    """
     line = re.match(rb'\{"format": "private-state", "bytes": ([1-9][0-9]{0,9}),[^\n]*\n', data)
     if line is None or line[0] != _line(int(line[1])):
         raise DamagedFile(f"it is no .{FORM} file, or was changed since it was saved")

@@ -27,8 +27,17 @@ PARTITION = re.compile(r"([^=/\\]+)=([^=/\\]*)")
 
 @dataclass(frozen=True)
 class File:
-    """``names``: of its columns; ``rows``: how many; ``partition``: columns that its folders name;
-    ``stamp``: size, inode and times of changes when it was opened."""
+    """One file of a table.
+
+    Attributes
+    ----------
+    path : its path
+    names : names of its columns
+    rows : how many
+    partition : columns that its folders name, and their values, as in ``year=2024/``
+    stamp : size, inode and times of changes when it was opened
+
+    """
 
     path: str
     names: tuple[str, ...]
@@ -46,7 +55,7 @@ class File:
         return *self.names, *(name for name, _ in self.partition)
 
     def read(self, wanted: Sequence[str], first: int, stop: int) -> "pl.DataFrame":
-        """These columns of these rows, cells of a CSV file as text."""
+        """These columns of the rows from ``first`` to ``stop``, cells of a CSV file as text."""
         import polars as pl
 
         held = dict(self.partition)
@@ -69,10 +78,11 @@ class Files:
 
     @property
     def rows(self) -> int:
+        """How many rows all files have together."""
         return sum(file.rows for file in self.files)
 
     def check(self, wanted: Sequence[str]) -> None:
-        """Refuse columns that some file does not have, or has twice."""
+        """Refuse columns that some file does not have, or has twice, by TableError."""
         for file in self.files:
             for name in wanted:
                 count = file.columns.count(name)
@@ -81,8 +91,10 @@ class Files:
                     raise TableError(f"'{file.path}' has {many} '{name}'.")
 
     def check_unchanged(self) -> None:
-        """Refuse files that were rewritten, replaced or removed since they were opened: rows read before
-        and after would not be those of one table."""
+        """Refuse files that were rewritten, replaced or removed since they were opened.
+
+        Rows read before and after would not be those of one table.
+        """
         for file in self.files:
             if _stamp(file.path) != file.stamp:
                 raise TableError(
@@ -93,7 +105,23 @@ class Files:
     def batches(
         self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = BATCH
     ) -> Iterator[tuple[int, str, "pl.DataFrame"]]:
-        """The rows of a range in order: the place of the first, the file they are in, and a table."""
+        """The rows of a range in order.
+
+        Parameters
+        ----------
+        wanted
+            The columns.
+        first, stop
+            The range, of all files together.
+        size
+            How many rows at a time.
+
+        Yields
+        ------
+        place, path, frame
+            The place of the first row, the file they are in, and a table.
+
+        """
         before, stop = 0, self.rows if stop is None else stop
         for file in self.files:
             start, end = max(first - before, 0), min(stop - before, file.rows)
@@ -105,7 +133,21 @@ class Files:
     def taken(
         self, wanted: Sequence[str], places: Integers
     ) -> Iterator[tuple[slice, str, "pl.DataFrame"]]:
-        """The rows at ascending places: which of them, the file they are in, and a table."""
+        """The rows at ascending places.
+
+        Parameters
+        ----------
+        wanted
+            The columns.
+        places
+            Ascending, of all files together.
+
+        Yields
+        ------
+        which, path, frame
+            Which of the places these rows are, the file they are in, and a table.
+
+        """
         before = 0
         for file in self.files:
             for start in range(0, file.rows, BATCH):
@@ -121,7 +163,17 @@ class Files:
 
 
 def open_files(paths: Any) -> Files:
-    """A file, a folder, a pattern such as ``trips/*.parquet``, or several of them."""
+    """The files of a table: a file, a folder, a pattern such as ``trips/*.parquet``, or several of
+    them.
+
+    Every line of every file is checked, and hidden or unfinished files in folders are left out.
+
+    Raises
+    ------
+    TableError
+        Nothing is found, a file is given twice, or no file has rows.
+
+    """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[str] = []
     for each in given:

@@ -21,7 +21,25 @@ SOME = "y must have a label in every row, without NaN or infinity."
 
 
 def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
-    """The place of every label among the classes, ``NO_CLASS`` where it is none of them, (rows,)."""
+    """The place of every label among the classes, ``NO_CLASS`` if it is none of them, (rows,).
+    Private.
+
+    Parameters
+    ----------
+    y
+        Private labels, each read by itself; a label that was not declared is silently in no
+        class.
+    classes
+        The declared ones, public.
+    rows
+        How many labels there must be.
+
+    Raises
+    ------
+    ValueError
+        The shape or the type is wrong, or a label is missing; no label is named.
+
+    """
     found, is_table = None, False
     try:
         found, is_table = column(unseal(y))
@@ -66,13 +84,36 @@ def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:
 
 
 def values_of(y: Any, classes: Sequence[Any], rows: int) -> Array:
-    """What is measured of every label: of two classes the share of the second, else its place."""
+    """The number that stands for every label, (rows,): with two classes the share of the second.
+
+    With more classes it is the place of the label among them.
+
+    Parameters
+    ----------
+    y, classes, rows
+        As in ``label_codes``.
+
+    """
     codes = label_codes(y, classes, rows)
     return shares_of_second(codes) if len(classes) == 2 else codes
 
 
 def shares_of_each(codes: Array, classes: int) -> Iterator[Array]:
-    """For every class, 1 where a label has it and 0 where it has another; the even share for none."""
+    """For every class, 1 where a label has it and 0 where it has another; the even share for none.
+
+    Parameters
+    ----------
+    codes
+        (rows,), places among the classes.
+    classes
+        How many there are.
+
+    Yields
+    ------
+    Array
+        (rows,), one for every class.
+
+    """
     known = np.isin(codes, np.arange(classes))
     for place in range(classes):
         yield np.where(known, codes == place, 1.0 / classes)

@@ -71,16 +71,33 @@ def _check_caller() -> None:
 
 @dataclass(frozen=True, repr=False)
 class Key:
-    """What masks are made of, new for every pass; only the curator and the workers' tasks have it."""
+    """The secret behind masks, new for every pass; only the custodian and the workers' tasks have
+    it.
+
+    Attributes
+    ----------
+    secret : 32 random bytes
+
+    """
 
     secret: bytes
 
     @classmethod
     def new(cls) -> "Key":
+        """A key of fresh cryptographic randomness."""
         return cls(token_bytes(32))
 
     def mask(self, place: int, shape: tuple[int, ...]) -> Integers:
-        """Uniform integers, other ones for every place."""
+        """Uniform integers, other ones for every place, by SHAKE-256.
+
+        Parameters
+        ----------
+        place
+            Place of the part of the sum, never used twice with one key.
+        shape
+            Shape of the mask.
+
+        """
         stream = shake_256(self.secret + place.to_bytes(8, "little"))
         count = int(np.prod(shape))
         return np.frombuffer(stream.digest(8 * count), dtype="<i8").reshape(shape)
@@ -88,17 +105,25 @@ class Key:
 
 @dataclass(frozen=True, repr=False)
 class Masked:
-    """Integers plus the masks of these places, modulo 2**64."""
+    """Integers plus the masks of these places, modulo 2**64.
+
+    Attributes
+    ----------
+    numbers : masked
+    places : the places whose masks are in them
+
+    """
 
     numbers: Integers
     places: list[int]
 
     @classmethod
     def of(cls, numbers: Integers, place: int, key: Key) -> "Masked":
+        """Private integers with the mask of one place."""
         return cls(numbers + key.mask(place, numbers.shape), [place])
 
     def __add__(self, other: "Masked") -> "Masked":
-        """Takes over this one's list."""
+        """The sum of both; it takes over this one's list."""
         self.places.extend(other.places)
         return Masked(self.numbers + other.numbers, self.places)
 

@@ -32,9 +32,26 @@ from privgp.vault.validate import (
 def measure(
     data: Any, bounds: Pair, strategy: Strategy, noise: Noise, random_state: Random = None
 ) -> Measurement:
-    """Spend the budget once: validate, clip, compute, add noise. ``data``: y, or private (X, y).
+    """Spend the budget once: validate, clip, compute, add noise.
 
-    With several outputs: ``bounds`` has a pair for each, and the result is one of each.
+    Parameters
+    ----------
+    data
+        Private: y, or (X, y), or (X, y, whose records they are) if people are protected.
+    bounds
+        Bounds of the output; with several outputs a pair for each.
+    strategy
+        The sums to measure; it computed the sensitivity that the noise is for.
+    noise
+        Drawn once for all numbers.
+    random_state
+        a generator simulates the noise; None draws the noise that protects.
+
+    Returns
+    -------
+    Measurement
+        In units of y; with several outputs one of each.
+
     """
     numbers = add_noise(exact(strategy, unseal(data), bounds), noise, random_state)
     low, high = np.transpose(bounds)
@@ -43,7 +60,10 @@ def measure(
 
 @singledispatch
 def exact(strategy: Any, data: Any, bounds: Pair) -> Array:
-    """The measurement without noise: private."""
+    """The measurement without noise: private.
+
+    A new strategy registers how it is computed (``exact.register``).
+    """
     raise TypeError("the vault does not know this strategy.")
 
 

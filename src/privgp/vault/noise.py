@@ -16,10 +16,29 @@ enable_features("contrib")
 
 
 def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
-    """Round to the lattice and add the noise that protects; with a generator, simulate it. OpenDP's
-    samplers are exact. They take NaN for 0, infinity for the largest number, and a wrong length
-    without a word, so all three are refused here first. A simulation is ordinary floating-point
-    noise of the same scale: reproducible, and not for release."""
+    """Round to the lattice and add the noise that protects; with a generator, simulate it.
+
+    OpenDP's samplers are exact. They take NaN for 0, infinity for the largest number, and a
+    wrong length without a word, so all three are refused here first. A simulation is ordinary
+    floating-point noise of the same scale: reproducible, and not for release.
+
+    Parameters
+    ----------
+    values
+        (size,), private.
+    noise
+        How much, and on which lattice.
+    rng
+        Generator of a simulation; None for cryptographic randomness.
+
+    Raises
+    ------
+    ValueError
+        The values have a wrong size or are not finite; nothing was drawn.
+    RuntimeError
+        The sampler failed after noise was drawn: the budget counts as spent.
+
+    """
     if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
         raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
     if rng is not None:

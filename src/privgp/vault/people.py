@@ -12,15 +12,35 @@ from privgp.vault.validate import identities, person_ids
 
 
 def count_people(groups: Any, rows: int) -> int:
-    """The number of different people, which is public."""
+    """The number of different people, which is public.
+
+    Parameters
+    ----------
+    groups
+        Identifiers of any kind, one per row.
+    rows
+        How many there must be.
+
+    """
     people = person_ids(groups, rows)
     assert people is not None
     return int(people.max(initial=-1)) + 1
 
 
 def shares(people: Integers, most: int) -> tuple[Integers, Array]:
-    """The rows that are used, the first ``most`` of every person, and the weight of each: one over
-    the number of those of its person."""
+    """The rows that are used, the first ``most`` of every person, and the weight of each.
+
+    A weight is one over the number of used rows of its person, so that nobody weighs more than
+    1.
+
+    Parameters
+    ----------
+    people
+        (rows,), 0, 1, 2, ...
+    most
+        Rows of one person that are used.
+
+    """
     order = np.argsort(people, kind="stable")
     counts = np.bincount(people)
     first = np.cumsum(counts) - counts
@@ -31,8 +51,11 @@ def shares(people: Integers, most: int) -> tuple[Integers, Array]:
 
 
 def person_codes(groups: Any, rows: int) -> Integers:
-    """A number from 0 to 2**62 for each row's person, evenly spread, the same wherever the person is
-    read. That two people share one is next to impossible, and would protect both as one."""
+    """A number from 0 to 2**62 for each row's person, evenly spread.
+
+    It is the same wherever the person is read. That two people share one is next to impossible,
+    and would protect both as one.
+    """
     people = person_ids(groups, rows)
     assert people is not None
     firsts = np.unique(people, return_index=True)[1]

@@ -18,7 +18,15 @@ from privgp.vault.values import entries, is_row, is_typed, number, numbers
 
 @dataclass(frozen=True)
 class Questions:
-    """Inputs of validation records: ``record(i)``, a table of one; ``table``, if of numbers."""
+    """Inputs of private validation records.
+
+    Attributes
+    ----------
+    rows : how many; public
+    record : from the place of a record to a table of it alone
+    table : all of them, if they are numbers
+
+    """
 
     rows: int
     record: Callable[[int], Any] = field(repr=False)
@@ -26,7 +34,19 @@ class Questions:
 
 
 def checked_questions(X: Any) -> Questions:
-    """Refuse what is no table of finite numbers and texts; errors quote nothing."""
+    """Inputs of validation records, read entry by entry.
+
+    Parameters
+    ----------
+    X
+        Private: an array, a frame, a sparse matrix, rows or texts.
+
+    Raises
+    ------
+    ValueError
+        It is no table of finite numbers and texts; the sentence quotes nothing.
+
+    """
     try:
         return _questions(X)
     except FloatingPointError:
@@ -36,7 +56,10 @@ def checked_questions(X: Any) -> Questions:
 
 
 def predicted(model: Any, questions: Questions) -> Any:
-    """What a model predicts for each record: an array or a list, (records,) or (records, values)."""
+    """The predictions for each record: an array or a list, (records,) or (records, values).
+
+    All at once if the types of table and model allow it, otherwise record by record.
+    """
     if questions.table is not None and _has_one_type(model):
         return entries(model.predict(questions.table))
     each = [entries(model.predict(questions.record(i))) for i in range(questions.rows)]

@@ -21,8 +21,14 @@ LOSSES = ("accuracy", "squared_error", "absolute_error")
 
 @dataclass(frozen=True)
 class Loss:
-    """What a prediction costs: one of ``LOSSES``, or a function ``(y, prediction) -> loss`` of one
-    record, clipped to its declared bounds."""
+    """The loss of a prediction. Public.
+
+    Attributes
+    ----------
+    kind : one of ``LOSSES``, or a function ``(y, prediction) -> loss`` of one record
+    low, high : declared bounds, which every loss is clipped to
+
+    """
 
     kind: str | Callable[[Any, Any], Any]
     low: float
@@ -30,10 +36,12 @@ class Loss:
 
     @property
     def name(self) -> str:
+        """Its name in reports."""
         return self.kind if isinstance(self.kind, str) else "a given loss"
 
     @property
     def width(self) -> float:
+        """How far apart the bounds are."""
         return self.high - self.low
 
     def score(self, share: Any) -> Any:
@@ -43,7 +51,21 @@ class Loss:
 
 
 def make_loss(kind: Any, bounds: Any = None) -> Loss:
-    """A loss with its bounds: (0, 1) for accuracy (a wrong label costs 1), else they are declared."""
+    """A loss with its bounds: (0, 1) for accuracy (a wrong label costs 1), else they are declared.
+
+    Parameters
+    ----------
+    kind
+        As the caller named it.
+    bounds
+        (low, high), or None for accuracy.
+
+    Raises
+    ------
+    ValueError
+        The loss is unknown, or its bounds are missing or wrong.
+
+    """
     if not callable(kind) and not (isinstance(kind, str) and kind in LOSSES):
         raise ValueError(
             "scoring must be the name of a loss ('accuracy', 'squared_error' or 'absolute_error') or "
@@ -69,7 +91,14 @@ def make_loss(kind: Any, bounds: Any = None) -> Loss:
 
 @dataclass(frozen=True)
 class Validation:
-    """Private validation records and the loss they are scored by; that and ``rows`` are public."""
+    """Private validation records and the loss they are scored by.
+
+    Attributes
+    ----------
+    X, y : private
+    loss : public, as is the number of records
+
+    """
 
     X: Questions
     y: Any = field(repr=False)
@@ -77,11 +106,23 @@ class Validation:
 
     @property
     def rows(self) -> int:
+        """How many records there are; public."""
         return self.X.rows
 
 
 def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
-    """Refuse what could not be scored, before anything is spent; errors quote nothing."""
+    """Private validation records, refused before anything is spent if they could not be scored.
+
+    Errors quote nothing.
+
+    Parameters
+    ----------
+    X, y
+        Private inputs and outputs.
+    loss
+        The loss of predictions.
+
+    """
     if X is None or y is None:
         raise ValueError("give the private validation records as X_val and y_val.")
     check_roles(y, called="y_val", X_val=X)
@@ -108,7 +149,15 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
 
 def mean_loss(model: Any, validation: Validation) -> float:
     """The mean loss of a model on the validation records, scaled to [0, 1]: private until noised.
-    The model must have been fitted without these records and predict each record by itself."""
+
+    Parameters
+    ----------
+    model
+        Fitted without these records; it must predict each record by itself.
+    validation
+        The records.
+
+    """
     try:
         with warnings.catch_warnings():  # a warning could quote what it is about
             warnings.simplefilter("ignore")
@@ -120,9 +169,11 @@ def mean_loss(model: Any, validation: Validation) -> float:
 
 
 def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
-    """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,). Each is made of
-    its own output and prediction, a given function being called with one record at a time. What is
-    no number counts as the largest loss."""
+    """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,). Private.
+
+    Each is made of its own output and prediction, a given function being called with one record
+    at a time. What is no number counts as the largest loss.
+    """
     each = _one_value_each(predictions, len(y), several=callable(loss.kind))
     if loss.kind == "accuracy":
         return differ(y, each)
@@ -139,8 +190,11 @@ def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
 
 
 def score_sensitivity(rows: int) -> float:
-    """How far one record can move ``mean_loss``: 1/n, and the rounding of its computed value. Sum
-    and quotient are correctly rounded: errors below 2.1 units of roundoff for either neighbour."""
+    """How far one record can move ``mean_loss``: 1/n, and the rounding of its computed value.
+
+    Sum and quotient are correctly rounded: errors below 2.1 units of roundoff for either
+    neighbour.
+    """
     return 1.0 / rows * (1.0 + 2.0 * UNIT_ROUNDOFF) + 5.0 * UNIT_ROUNDOFF
 
 

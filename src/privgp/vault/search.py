@@ -21,15 +21,35 @@ from privgp.vault.select import EXPONENTIAL, choose
 def measured_loss(
     model: Any, validation: Validation, noise: GaussianNoise, rng: Random = None
 ) -> float:
-    """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget."""
+    """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget.
+
+    Parameters
+    ----------
+    model
+        Fitted without the validation records.
+    validation
+        Private.
+    noise
+        Noise of this step.
+    rng
+        Generator of a simulation; None for the noise that protects.
+
+    """
     exact = np.array([mean_loss(model, validation)])
     return float(add_noise(exact, noise, rng)[0])
 
 
 @dataclass(frozen=True)
 class Objective:
-    """The score of a setting, in units of the prior's std. ``train``: from the index of a setting
-    to its model; ``prior_mean``, ``prior_std``: of the scores."""
+    """The score of a setting, in units of the prior's std.
+
+    Attributes
+    ----------
+    train : from the index of a setting to its model
+    validation : private
+    prior_mean, prior_std : mean and std of the scores, public
+
+    """
 
     train: Callable[[int], Any]
     validation: Validation
@@ -37,6 +57,7 @@ class Objective:
     prior_std: float
 
     def value(self, setting: int) -> float:
+        """The score of a setting: private."""
         try:
             with warnings.catch_warnings():  # which settings are tried is private
                 warnings.simplefilter("ignore")
@@ -55,7 +76,31 @@ def kusner_search(
     report: Callable[[int], None],
     rng: Random = None,
 ) -> tuple[int, float]:
-    """Algorithms 1 and 2: the index of the chosen setting, and the noisy value in prior stds."""
+    """Algorithms 1 and 2 of Kusner et al. (2015), of which two numbers leave.
+
+    Parameters
+    ----------
+    objective
+        Private scores of the settings.
+    points
+        (settings, coordinates).
+    prior
+        One known kernel.
+    constants
+        The constants that the noise is computed from.
+    report
+        Is called with the number of steps done, which is public.
+    rng
+        Generator of a simulation; None for the noise that protects.
+
+    Returns
+    -------
+    setting : int
+        The index of the chosen one.
+    value : float
+        The noisy largest score, in the prior's stds.
+
+    """
     coins = np.random.default_rng() if rng is None else rng
     surrogate = Surrogate(points, prior)
     values: list[float] = []

@@ -33,10 +33,25 @@ def choose(
 ) -> int:
     """Which candidate has the (nearly) largest utility: epsilon-private.
 
-    ``method``: permute-and-flip, or the papers' exponential mechanism, which is never better.
-    ``sensitivity``: the most that one person can move any utility, float error included. OpenDP
-    draws the exponential mechanism exactly where its report is in concentrated divergence; the
-    distribution of the draw, and so its pure epsilon, is the same."""
+    Parameters
+    ----------
+    method
+        "permute-and-flip", or the papers' "exponential" mechanism, which is never better.
+    utilities
+        (candidates,), private.
+    sensitivity
+        The most that one person can move any utility, float error included.
+    epsilon
+        The budget of the choice.
+    rng
+        Generator of a simulation; None for the randomness that protects.
+
+    Notes
+    -----
+    OpenDP draws the exponential mechanism exactly where its report is in concentrated
+    divergence; the distribution of the draw, and so its pure epsilon, is the same.
+
+    """
     scale = selection_scale(sensitivity, epsilon)
     values = np.asarray(utilities, dtype=np.float64)
     # OpenDP takes infinity for the largest number
@@ -58,7 +73,18 @@ def choose(
 def choose_by_validation(
     method: str, models: Sequence[Any], validation: Validation, epsilon: float, rng: Random = None
 ) -> int:
-    """Which model has the least mean loss on private validation records."""
+    """Which model has the least mean loss on private validation records: its index.
+
+    Parameters
+    ----------
+    method, epsilon, rng
+        As in ``choose``.
+    models
+        Fitted without these records.
+    validation
+        Private.
+
+    """
     utilities = np.array([-mean_loss(model, validation) for model in models])
     return choose(method, utilities, score_sensitivity(validation.rows), epsilon, rng)
 
@@ -72,7 +98,22 @@ def choose_by_residuals(
     epsilon: float,
     rng: Random = None,
 ) -> tuple[int, float]:
-    """Which candidate predicts held-out outputs best, and the sensitivity (public) of that choice."""
+    """Which candidate predicts held-out outputs best, and the sensitivity (public) of that choice.
+
+    Parameters
+    ----------
+    method, epsilon, rng
+        As in ``choose``.
+    y
+        Private outputs.
+    bounds
+        Bounds of the outputs.
+    candidates
+        Folds and noise of each, public.
+    people
+        (rows,), whose rows they are; by default every row is a person.
+
+    """
     utilities, sensitivity = root_utilities(y, bounds, candidates, people)
     return choose(method, utilities, sensitivity, epsilon, rng), sensitivity
 
@@ -80,7 +121,14 @@ def choose_by_residuals(
 def root_utilities(
     y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
-    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private); their sensitivity (public)."""
+    """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private); their sensitivity (public).
+
+    Parameters
+    ----------
+    y, bounds, candidates, people
+        As in ``choose_by_residuals``.
+
+    """
     rows = len(y)
     u = clipped_outputs(y, rows, bounds)
     utilities, largest = [], 0.0

@@ -30,25 +30,45 @@ WITH_PEOPLE = [("value", np.float64), ("person", np.int64)]
 
 @dataclass(frozen=True)
 class TableOutput:
-    """The outputs in the columns ``names``. Those of one column are numbers that can be streamed: never
-    in memory but for the chunk that is worked on. The others are gathered."""
+    """The outputs in some columns of a table in files: private.
+
+    Those of one column are numbers that can be streamed: never in memory but for the chunk that
+    is worked on. The others are gathered.
+
+    Attributes
+    ----------
+    files : files of the table
+    names : names of the columns
+
+    """
 
     files: Files
     names: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """Of the only column."""
+        """The name of the only column; ValueError if there are several."""
         if len(self.names) != 1:
             raise ValueError(NOT_ONE)
         return self.names[0]
 
     def beside(self, rows: Any, number: int) -> Sequence[PrivateRows]:
+        """The blocks of public rows, each with where its private outputs are.
+
+        Parameters
+        ----------
+        rows
+            Public rows of the same files.
+        number
+            Number of blocks.
+
+        """
         if not hasattr(rows, "files") or rows.files != self.files:
             raise ValueError(ANOTHER)
         return [PrivateRows(part, self) for part in rows.parts(number)]
 
     def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
+        """Every chunk of rows with its outputs; refused if the people of the rows have changed."""
         if rows.persons is None:
             yield from rows.beside((self.name,), self.read)
             return
@@ -70,17 +90,27 @@ class TableOutput:
             self.read(table)
 
     def check_unchanged(self) -> None:
-        """Refuse files that are not those that were opened: rows read before and after a change could
-        hold one person twice."""
+        """Refuse files that are not those that were opened.
+
+        Rows read before and after a change could hold one person twice.
+        """
         self.files.check_unchanged()
 
     def read(self, table: Any) -> Any:
+        """The outputs in a frame, (rows,)."""
         return column_values(table[self.name])
 
 
 @dataclass(frozen=True, repr=False)
 class Numbers:
-    """Private numbers (rows, columns) under the names of their columns, as a data frame has them."""
+    """Private numbers under the names of their columns, as a data frame has them.
+
+    Attributes
+    ----------
+    columns : their names
+    values : (rows, columns)
+
+    """
 
     columns: tuple[str, ...]
     values: Array
@@ -141,8 +171,23 @@ def gather_outputs(
 
 
 def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> Numbers | Table:
-    """All private inputs of a table, as ``fit`` takes them from memory: numbers, unless ``kinds`` declares
-    them. Whatever is wrong, and with whichever of them, the sentence is the same."""
+    """All private inputs of a table, as ``fit`` takes them from memory.
+
+    Parameters
+    ----------
+    files
+        Files of the table.
+    names
+        Names of the columns.
+    kinds
+        Declared kinds of the columns; None: they are numbers.
+
+    Raises
+    ------
+    ValueError
+        Whatever is wrong, and with whichever of them, the sentence is the same.
+
+    """
     frames = [frame for _, _, frame in files.batches(names)]
     if kinds is None:
         try:
@@ -190,7 +235,14 @@ def column_values(column: Any) -> Array:
 
 
 def table_people(files: Files, name: str) -> Integers:
-    """A code for the person of every row, (rows,); spaces around a text do not make another person."""
+    """A code for the person of every row, (rows,); spaces around a text do not make another person.
+
+    Raises
+    ------
+    ValueError
+        A row names nobody.
+
+    """
     return np.concatenate([_people(frame[name]) for _, _, frame in files.batches((name,))])
 
 

@@ -16,8 +16,21 @@ WRONG = "X must be a table with the declared columns, and hold a value of its ki
 
 
 def private_rows(X: Any, inputs: Inputs) -> Array:
-    """Where the kernel has private rows, moved into their declared bounds, (rows, width). Whatever is
-    wrong with them, the sentence is the same."""
+    """The coordinates of private rows, moved into their declared bounds, (rows, width).
+
+    Parameters
+    ----------
+    X
+        Private table.
+    inputs
+        The declared kinds and bounds of its columns.
+
+    Raises
+    ------
+    ValueError
+        Whatever is wrong with them, the sentence is the same.
+
+    """
     try:
         found = Table.of(unseal(X))
         if found is None or (not found.named and len(found.names) != len(inputs.names)):
@@ -57,7 +70,15 @@ def complete_rows(
     columns: Sequence[Sequence[Any]], levels: Sequence[Collection[str]] | None = None
 ) -> NDArray[np.bool_]:
     """Whether every cell of a row holds something, (rows,). Every cell is judged by itself.
-    ``levels``: those that were declared of each column, which are values, whatever they are called."""
+
+    Parameters
+    ----------
+    columns
+        Cells, column by column.
+    levels
+        Those that were declared of each column, which are values, whatever they are called.
+
+    """
     known = [()] * len(columns) if levels is None else levels
     held = [
         [_holds(cell, own) for cell in column] for column, own in zip(columns, known, strict=True)

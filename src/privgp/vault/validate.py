@@ -22,7 +22,21 @@ TOO_LARGE = (
 
 
 def checked_outputs(y: Any, rows: int) -> Array:
-    """Outputs as finite float64 numbers, one per row, (rows,)."""
+    """Outputs as finite float64 numbers, one per row, (rows,).
+
+    Parameters
+    ----------
+    y
+        Private numbers in any container, each read by itself.
+    rows
+        How many there must be.
+
+    Raises
+    ------
+    ValueError
+        The sentence names the problem, never a value or its place.
+
+    """
     values, is_table = None, False
     try:
         held, is_table = column(unseal(y))
@@ -58,7 +72,7 @@ def seal_inputs(X: Any, columns: int) -> Sealed:
 
 
 def checked_columns(y: Any, rows: int, columns: int) -> Array:
-    """Several outputs of every row as finite float64 numbers, (rows, columns)."""
+    """Several outputs of every row as finite float64 numbers, (rows, columns); refuses as above."""
     try:
         values = _table(unseal(y), columns)
     except LookupError:
@@ -85,7 +99,16 @@ def column_names(y: Any) -> tuple[str, ...] | None:
 
 
 def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
-    """Outputs clipped to their public bounds and scaled to [-1, 1], (rows,)."""
+    """Outputs clipped to their public bounds and scaled to [-1, 1], (rows,).
+
+    Parameters
+    ----------
+    y, rows
+        As in ``checked_outputs``.
+    bounds
+        Declared, (low, high).
+
+    """
     values = checked_outputs(y, rows)
     low, high = bounds
     half = 0.5 * high - 0.5 * low
@@ -94,7 +117,14 @@ def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
 
 
 def checked_inputs(X: Any, columns: int) -> Array:
-    """Private inputs as finite float64 numbers, (rows, columns)."""
+    """Private inputs as finite float64 numbers, (rows, columns).
+
+    Raises
+    ------
+    ValueError
+        The sentence names the problem, never a value or its place.
+
+    """
     try:
         values = _table(unseal(X), columns)
     except LookupError:
@@ -109,7 +139,21 @@ def checked_inputs(X: Any, columns: int) -> Array:
 
 
 def clipped_inputs(X: Any, low: Array, high: Array) -> Array:
-    """Private inputs projected onto the domain with these corners (columns,)."""
+    """Private inputs projected onto the domain.
+
+    Parameters
+    ----------
+    X
+        Private table.
+    low, high
+        (columns,), the corners of the declared domain.
+
+    Returns
+    -------
+    Array
+        (rows, columns)
+
+    """
     return np.clip(checked_inputs(X, len(low)), low, high)
 
 
@@ -149,13 +193,41 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
 
 
 def identities(groups: Any) -> Callable[[int], Any]:
-    """What the person of a row is told apart by, from identifiers that ``person_ids`` accepted."""
+    """From the place of a row to what its person is told apart by.
+
+    Parameters
+    ----------
+    groups
+        Identifiers that ``person_ids`` accepted.
+
+    """
     found = entries(groups)
     return lambda place: person(found[place])
 
 
 def person_ids(groups: Any, rows: int) -> Integers | None:
-    """Person identifiers of any kind as 0, 1, 2, ...; 1, 1.0, "1" and "01" are one person, as in tables of files."""
+    """Person identifiers of any kind as 0, 1, 2, ..., in the order of their first rows or sorted.
+
+    1, 1.0, "1" and "01" are one person, as in tables of files.
+
+    Parameters
+    ----------
+    groups
+        One identifier per row, or None.
+    rows
+        How many there must be.
+
+    Returns
+    -------
+    Integers or None
+        (rows,); None for no groups.
+
+    Raises
+    ------
+    ValueError
+        An identifier is missing or cannot be compared; the sentence quotes none.
+
+    """
     if groups is None:
         return None
     try:

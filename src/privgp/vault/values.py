@@ -30,7 +30,14 @@ TRUTHS = {"true": "1", "false": "0"}
 
 
 def entries(held: Any) -> list[Any] | NDArray[Any]:
-    """What a container holds, in the order of its records: an array as it was built, or a list."""
+    """The entries of a container, in the order of its records: an array as it was built, or a list.
+
+    Raises
+    ------
+    TypeError
+        It is no container, or a masked array.
+
+    """
     if isinstance(held, np.ma.MaskedArray):
         raise TypeError
     if isinstance(held, Sequence | deque) and not isinstance(held, str | bytes | bytearray):
@@ -45,8 +52,16 @@ def entries(held: Any) -> list[Any] | NDArray[Any]:
 
 
 def column(held: Any) -> tuple[list[Any] | NDArray[Any], bool]:
-    """The entries of one column, and whether it came as a table of one column. TypeError: it is no
-    container, or some entries are rows and others are not. LookupError: it has another shape."""
+    """The entries of one column, and whether it came as a table of one column.
+
+    Raises
+    ------
+    TypeError
+        It is no container, or some entries are rows and others are not.
+    LookupError
+        It has another shape.
+
+    """
     found = entries(held)
     if isinstance(found, np.ndarray):
         if found.ndim == 2 and found.shape[1] == 1:
@@ -94,7 +109,16 @@ def plain(value: Any) -> Any:
 
 
 def number(value: Any) -> float:
-    """The float64 nearest to a value; TypeError: it is no number, OverflowError: it is too large."""
+    """The float64 nearest to a value.
+
+    Raises
+    ------
+    TypeError
+        It is no number: texts and durations are none.
+    OverflowError
+        It is too large.
+
+    """
     if type(value) is float:
         return value
     value = plain(value)
@@ -110,8 +134,11 @@ def number(value: Any) -> float:
 
 
 def numbers(values: Iterable[Any]) -> Array:
-    """The number of each value; at once where the values are an array of numbers, which is the same:
-    a cast from one machine type to float64 rounds every entry to the nearest."""
+    """The number of each value, (values,).
+
+    At once if the values are an array of numbers, which is the same: a cast from one machine
+    type to float64 rounds every entry to the nearest.
+    """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
             return values.astype(np.float64)
@@ -120,8 +147,11 @@ def numbers(values: Iterable[Any]) -> Array:
 
 
 def label(value: Any) -> tuple[str, Any] | None:
-    """What a label is compared by, its kind and its value; None where it is no label. Equal are
-    numbers of one exact value (1, 1.0, True, Decimal(1)), and texts of the same characters."""
+    """The kind and the value that a label is compared by; None if it is no label.
+
+    Equal are numbers of one exact value (1, 1.0, True, Decimal(1)), and texts of the same
+    characters.
+    """
     value = plain(value)
     if isinstance(value, str):
         return TEXT, str(value)
@@ -153,8 +183,19 @@ def is_finite(value: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """What a person is told apart by, as a label, or other values, such as dates, by their own
-    equality; None where it is missing, TypeError where it is no identifier."""
+    """The key that tells a person apart: that of a label, or the value itself, such as a date.
+
+    Returns
+    -------
+    Hashable
+        None if it is missing.
+
+    Raises
+    ------
+    TypeError
+        It is no identifier.
+
+    """
     found = label(value)
     if found is not None:
         return found
@@ -175,10 +216,24 @@ def identity(value: Any) -> Hashable:
 
 
 def person(value: Any) -> Hashable:
-    """What a person is told apart by, however a table writes the identifier: 1, 1.0, "1", " 01" and
-    b"1.0" are one person. Where that makes one of two people, both are protected. None where it is
-    missing, also by a text such as NA; TypeError where it is no identifier, OverflowError where it is a float
-    that several whole numbers round to."""
+    """The key that tells a person apart, however a table writes the identifier.
+
+    1, 1.0, "1", " 01" and b"1.0" are one person. If that makes one of two people, both are
+    protected.
+
+    Returns
+    -------
+    Hashable
+        None if it is missing, also by a text such as NA.
+
+    Raises
+    ------
+    TypeError
+        It is no identifier.
+    OverflowError
+        It is a float that several whole numbers round to.
+
+    """
     found = label(value)
     if found is None:
         return _other_person(value)
@@ -245,8 +300,11 @@ def is_missing(value: Any) -> bool:
 
 
 def differ(labels: Any, predictions: Any) -> Array:
-    """1 where a label is not its prediction, else 0; (records,). A prediction that is no label is
-    wrong. Arrays of one kind are compared at once: no entry is changed for it."""
+    """1 where a label is not its prediction, else 0; (records,).
+
+    A prediction that is no label is wrong. Arrays of one kind are compared at once: no entry is
+    changed for it.
+    """
     both = is_typed(labels) and is_typed(predictions)
     if both and labels.dtype.kind == predictions.dtype.kind:
         return np.asarray(labels != predictions, dtype=np.float64)
@@ -255,8 +313,11 @@ def differ(labels: Any, predictions: Any) -> Array:
 
 
 def read_number(cell: Any) -> float:
-    """The number in a cell of a table, also as a text that holds a decimal numeral such as 12, -1.5
-    or 2e3, with spaces around it; TypeError where there is none."""
+    """The number in a cell of a table, also as a text with a decimal numeral such as 12, -1.5 or
+    2e3.
+
+    Spaces around it do not matter; TypeError if there is none.
+    """
     if not isinstance(cell, str):
         return number(cell)
     if not cell.isascii() or "_" in cell:
@@ -268,9 +329,12 @@ def read_number(cell: Any) -> float:
 
 
 def read_label(cell: Any) -> str | None:
-    """The label in a cell of a table, as text; None where there is none. Numbers, and texts that
-    hold one, are written in one way, so that 1, 1.0 and "1" are one label whatever type their
-    column has; other texts are themselves without the spaces around them."""
+    """The label in a cell of a table, as text; None if there is none.
+
+    Numbers, and texts that hold one, are written in one way, so that 1, 1.0 and "1" are one
+    label whatever type their column has; other texts are themselves without the spaces around
+    them.
+    """
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, str):

@@ -171,7 +171,7 @@ def test_a_release_with_laplace_noise_survives_its_file(tmp_path):
 def test_laplace_noise_is_refused_where_it_cannot_serve():
     with pytest.raises(ValueError, match="mechanism"):
         planned(mechanism="uniform")
-    with pytest.raises(ValueError, match="objective"):
+    with pytest.raises(ValueError, match="reconstruct"):
         planned(mechanism="laplace", reconstruct="unbiased")
     with pytest.raises(ValueError, match="objective"):
         planned(mechanism="laplace", objective="trace")

@@ -24,7 +24,19 @@ TEXT = re.compile(r"(.*?:\d\d:\d\d|.*T\d{6})[.,](\d+)(.*)")
 
 
 def days_of(cells: Any) -> Array:
-    """Days since 1970 of datetime64 values or of instants of any other kind, one per cell."""
+    """Days since 1970 of datetime64 values or of instants of any other kind, one per cell.
+
+    Parameters
+    ----------
+    cells
+        An array; dates, datetimes, timestamps or ISO 8601 texts, without missing ones.
+
+    Raises
+    ------
+    ValueError
+        A cell is no instant.
+
+    """
     if cells.dtype.kind == "M":
         return _days(*_parts(cells))
     parts = [_instant(cell) for cell in cells]
@@ -33,7 +45,7 @@ def days_of(cells: Any) -> Array:
 
 
 def nanoseconds_of(cell: Any) -> int:
-    """Since 1970, of one instant of any kind; ValueError before 1678 and after 2262."""
+    """Nanoseconds since 1970 of one instant of any kind; ValueError before 1678 and after 2262."""
     seconds, rest = _instant(cell)
     ticks = seconds * SECOND + rest
     if abs(ticks) >= 2**63:

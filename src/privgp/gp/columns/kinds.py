@@ -53,24 +53,25 @@ class Number:
 
     @property
     def most(self) -> float:
-        """The largest number that stands for something known."""
+        """The largest number with a meaning; infinite unless numbers are places of levels."""
         return np.inf
 
     @property
     def system(self) -> str | None:
-        """The coordinate reference system, if it has one of its own."""
+        """The coordinate reference system, such as "EPSG:27700", if the column has one of its own."""
         return None
 
     def conventions(self) -> list[dict[str, Any]]:
-        """What the CF conventions say of each of its numbers."""
+        """The attributes that the CF conventions give each of its numbers, one mapping per name."""
         return [{}]
 
     def check(self) -> None:
+        """Refuse another number of names or of bounds than the kind has; ValueError."""
         if len(self.names) != self.needed or len(self.bounds) not in (0, self.needed):
             raise ValueError("columns are broken.")
 
     def within(self, numbers: Array) -> Array:
-        """Numbers moved into the declared bounds, each by itself."""
+        """Numbers moved into the declared bounds, each by itself, (rows, names)."""
         return np.clip(numbers, *np.transpose(self.bounds)) if self.bounds else numbers
 
     def declared_ends(self) -> Array:
@@ -83,31 +84,46 @@ class Number:
         return all(are_round(*pair) for pair in self.bounds)
 
     def domain(self) -> Array:
-        """A box around the coordinates of all declared numbers, (width, 2)."""
+        """A box around the coordinates of all declared numbers, (width, 2); for private inputs."""
         return self.declared_ends()
 
     @property
     def needed(self) -> int:
+        """How many columns of a table the kind is made of."""
         return 1
 
     def numbers(self, cells: Sequence[Any]) -> Array:
-        """Of cells, an array per name, none of them missing. ValueError if one is of another kind."""
+        """The numbers of cells, (rows, names).
+
+        Every cell is read by itself, as private tables are read by this too.
+
+        Parameters
+        ----------
+        cells
+            An array per name, none of them with missing cells.
+
+        Raises
+        ------
+        ValueError
+            A cell is of another kind; the text names no cell.
+
+        """
         return _floats(cells[0])[:, None]
 
     def cells(self, numbers: Array) -> list[Any]:
-        """The cells that have these numbers."""
+        """The cells that have these numbers, (rows, names): one array per name."""
         return [numbers[:, 0]]
 
     def coordinates(self, numbers: Array) -> Array:
-        """(rows, width)"""
+        """The coordinates on which the kernel acts, (rows, width), from numbers, (rows, names)."""
         return numbers
 
     def back(self, coordinates: Array) -> Array:
-        """The numbers at coordinates."""
+        """The numbers at coordinates, (rows, names), from (rows, width)."""
         return coordinates
 
     def degrees(self, numbers: Array) -> Array | None:
-        """Latitudes and longitudes, where it is a place."""
+        """Latitudes and longitudes, (rows, 2), if it is a place; None otherwise."""
         return None
 
     def shown(self, numbers: Array) -> Array:
@@ -119,7 +135,7 @@ class Number:
         return np.array([_limits(column) for column in self.shown(numbers).T])
 
     def axis(self, low: float, high: float, count: int) -> Array:
-        """Points along a range."""
+        """Points along a range from ``low`` to ``high``: at most ``count``, fewer of whole levels."""
         return np.linspace(low, high, count)
 
     def middle(self, numbers: Array) -> Array:
@@ -127,16 +143,21 @@ class Number:
         return np.asarray(np.median(numbers, axis=0))
 
     def spread(self, coordinates: Array) -> float:
-        """How far apart values typically are, along one of its dimensions."""
+        """How far apart values typically are, along one of its dimensions, in units of the
+        coordinates.
+
+        1 if all are equal.
+        """
         total = float(np.sum(np.var(coordinates, axis=0))) / self.dimensions
         floor = 1e-12 * float(np.abs(coordinates).max())
         return float(np.sqrt(total)) if total > floor**2 else 1.0
 
     def describe(self) -> str:
+        """The column in words, with its kind and its declared bounds."""
         return f"{self.names[0]} (a number{self.told_bounds()})"
 
     def range_of(self, coordinates: Array) -> str:
-        """How far points reach, in words; nothing where that says nothing."""
+        """How far points reach, in words; empty for kinds with no ends."""
         low, high = self.cells(self.ends(self.back(coordinates)).T)[0]
         return f"{self.names[0]} from {low} to {high}"
 
@@ -159,6 +180,7 @@ class Boolean(Number):
     kind: Annotated[str, ("boolean",)] = "boolean"
 
     def numbers(self, cells: Sequence[Any]) -> Array:
+        """1 for true and 0 for false, (rows, 1); texts such as "yes" are read too."""
         column = cells[0]
         if column.dtype.kind == "b":
             return np.asarray(column[:, None], dtype=np.float64)
@@ -199,6 +221,7 @@ class Date(Number):
     kind: Annotated[str, ("date",)] = "date"
 
     def numbers(self, cells: Sequence[Any]) -> Array:
+        """Days since 1970-01-01 00:00 UTC, (rows, 1)."""
         return days_of(cells[0])[:, None]
 
     def cells(self, numbers: Array) -> list[Any]:
@@ -206,6 +229,7 @@ class Date(Number):
 
     @property
     def has_round_bounds(self) -> bool:
+        """Whether both bounds are whole hours."""
         hours = 24.0 * np.ravel(self.bounds)
         return bool(np.all(np.abs(hours - np.rint(hours)) < SECOND))
 
@@ -247,6 +271,7 @@ class Periodic(Number):
             )
 
     def numbers(self, cells: Sequence[Any]) -> Array:
+        """Numbers between 0 and the period, (rows, 1)."""
         return np.mod(super().numbers(cells), self.period)
 
     def ends(self, numbers: Array) -> Array:
@@ -257,6 +282,7 @@ class Periodic(Number):
         return np.array([[-radius, radius]] * 2)
 
     def coordinates(self, numbers: Array) -> Array:
+        """Points on a circle whose circumference is the period, (rows, 2)."""
         angle = 2.0 * np.pi * numbers[:, 0] / self.period
         return self.period / (2.0 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
 
@@ -293,6 +319,7 @@ class Category(Number):
 
     @property
     def width(self) -> int:  # type: ignore[override]
+        """One coordinate per level."""
         return len(self.levels)
 
     @property
@@ -301,6 +328,7 @@ class Category(Number):
 
     @property
     def most(self) -> float:
+        """The place of the last level; one more stands for an unknown level."""
         return len(self.levels) - 1.0
 
     def conventions(self) -> list[dict[str, Any]]:
@@ -323,6 +351,10 @@ class Category(Number):
         return np.column_stack([points.min(axis=0), points.max(axis=0)])
 
     def coordinates(self, numbers: Array) -> Array:
+        """Corners of a simplex with edges of length 1, (rows, levels).
+
+        An unknown level is one more corner, at distance 1 of all others.
+        """
         count = len(self.levels)
         # so far out along the diagonal, the other way, is the point at distance 1 of all levels
         apart = (1.0 - np.sqrt(1.0 + count)) / (count * np.sqrt(2.0))
@@ -389,6 +421,14 @@ class Place(Number):
         return (1, 0) if self.crs is None else (0, 1)
 
     def numbers(self, cells: Sequence[Any]) -> Array:
+        """Two numbers per row, (rows, 2), as the cells have them.
+
+        Raises
+        ------
+        ValueError
+            A place is not on the earth, or cells are no numbers.
+
+        """
         numbers = np.column_stack([_floats(column) for column in cells])
         degrees = self.degrees(numbers)
         if not np.all(np.isfinite(degrees)) or np.any(np.abs(degrees) > (90.0, 360.0)):
@@ -464,9 +504,11 @@ class Place(Number):
         return "".join(f", {low:g} to {high:g}" for low, high in self.bounds)
 
     def degrees(self, numbers: Array) -> Array:
+        """Latitudes and longitudes, (rows, 2); infinite if the CRS has no such place."""
         return numbers if self.crs is None else from_crs(self.crs, numbers)
 
     def coordinates(self, numbers: Array) -> Array:
+        """Points on the sphere in kilometres, (rows, 3)."""
         return on_sphere(self.degrees(numbers))
 
     def back(self, coordinates: Array) -> Array:
@@ -492,7 +534,7 @@ def levels_of(cells: Any) -> tuple[str, ...]:
 
 
 def level(given: Any) -> str:
-    """A declared level, written as cells are."""
+    """A declared level, written as cells are: 1, 1.0 and "1" are one level."""
     return _text(given)
 
 

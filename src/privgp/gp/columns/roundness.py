@@ -33,9 +33,12 @@ READINGS: tuple[Callable[[float], float], ...] = (
 
 
 def are_round(low: float, high: float) -> bool:
-    """Whether both bounds have at most three digits where their width has its first three: 61 and 198,
-    not 61.4 and 198.4; also in other units, or where the upper one is the last of so many whole
-    numbers. It depends on the bounds alone."""
+    """Whether both bounds look declared, and not read off the data.
+
+    They have at most three digits where their width has its first three: 61 and 198, not 61.4
+    and 198.4; also in other units, or if the upper one is the last of so many whole numbers. It
+    depends on the bounds alone.
+    """
     if any(_round(read(low), read(high)) for read in READINGS):
         return True
     return float(high).is_integer() and any(

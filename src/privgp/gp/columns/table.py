@@ -23,7 +23,15 @@ OBJECTS: tuple[tuple[str, Any], ...] = (
 
 @dataclass(frozen=True)
 class Table:
-    """``cells``: an array per column; ``named``: whether the names are the table's own."""
+    """A table as named columns of cells.
+
+    Attributes
+    ----------
+    names : names of the columns
+    cells : an array per column, all of one length
+    named : whether the names are the table's own; otherwise they are x1, x2, ...
+
+    """
 
     names: tuple[str, ...]
     cells: tuple[Any, ...]
@@ -31,7 +39,19 @@ class Table:
 
     @classmethod
     def of(cls, given: Any) -> Self | None:
-        """The table, or None of what has no columns to tell apart by kind."""
+        """The table of a data frame, a mapping, records, a structured array, an array or rows.
+
+        Returns
+        -------
+        Table or None
+            None if there are no columns that could be told apart by kind.
+
+        Raises
+        ------
+        ValueError
+            It is a lazy table, which holds no cells.
+
+        """
         if isinstance(given, Table):
             return given  # type: ignore[return-value]
         if hasattr(given, "collect_schema") and not hasattr(given, "height"):
@@ -68,6 +88,7 @@ class Table:
 
     @property
     def rows(self) -> int:
+        """How many rows there are."""
         return len(self.cells[0])
 
     @property
@@ -79,12 +100,16 @@ class Table:
         return self.rows
 
     def column(self, name: str) -> Any:
+        """The cells of the column with this name."""
         return self.cells[self.names.index(name)]
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """The cells of several tables' columns in one array, each as its own table holds it. Where types
-    differ, they become Python's: instants to the microsecond, as finer ones would become whole numbers."""
+    """The cells of several tables' columns in one array, each as its own table holds it.
+
+    If types differ, they become Python's: instants to the microsecond, as finer ones would
+    become whole numbers.
+    """
     if len({part.dtype for part in parts}) > 1:
         plain = [part.astype("M8[us]") if part.dtype.kind == "M" else part for part in parts]
         parts = [part.astype(object) for part in plain]
@@ -92,7 +117,7 @@ def joined(parts: Sequence[Any]) -> Any:
 
 
 def kind_of(cells: Any) -> str | None:
-    """What the cells plainly are: numbers, truth values, dates, or text; None if they are mixed."""
+    """The kind of the cells: "number", "boolean", "date" or "category"; None if mixed."""
     if cells.dtype.kind != "O":
         return PLAIN.get(cells.dtype.kind)
     present = [cell for cell in cells if not is_missing(cell)]
@@ -124,7 +149,7 @@ def is_missing(cell: Any) -> bool:
 
 
 def missing_cells(cells: Any) -> Any:
-    """Which cells hold nothing."""
+    """Which cells are missing, (rows,) of bool."""
     if cells.dtype.kind == "M":
         return np.isnat(cells)
     if cells.dtype.kind in "fc":

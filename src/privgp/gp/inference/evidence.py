@@ -27,9 +27,15 @@ from privgp.types import Array, Integers
 class Fit:
     """The measurement explained by one set of hyperparameters.
 
-    ``factor``: lower Cholesky factor of S; ``solved``: S^-1 t; ``energy_variance``: the variance of
-    the energy given t, to be held fixed while climbing; ``gradient``: with respect to
-    (kernel.theta, log noise variance), or None.
+    Attributes
+    ----------
+    log_evidence : log evidence of the measured numbers and of the energy given them, up to a
+        constant
+    factor : lower Cholesky factor of S
+    solved : S^-1 t
+    energy_variance : the variance of the energy given t, to be held fixed while climbing
+    gradient : with respect to (kernel.theta, log noise variance), or None
+
     """
 
     log_evidence: float
@@ -71,9 +77,16 @@ def _with_noise(S: Array, t: Array, noise_std: float) -> tuple[Array, Array, flo
 
 @dataclass(frozen=True)
 class Conditioned:
-    """One model given what was measured: ``factor``, ``solved`` as in ``Fit``, of the numbers that
-    stand for the measured ones. ``log_evidence``: of these; ``normal``: if all noise were normal;
-    ``noise_variances``: (measured,), of the noise for privacy on these numbers."""
+    """One model given what was measured.
+
+    Attributes
+    ----------
+    factor, solved : as in ``Fit``, of the numbers that stand for the measured ones
+    log_evidence : log evidence of these numbers
+    normal : the log evidence if all noise were normal
+    noise_variances : (measured,), of the noise for privacy on these numbers
+
+    """
 
     factor: Array
     solved: Array
@@ -91,7 +104,20 @@ def condition(
     """Condition one model on the measurement, Laplace noise taken for what it is; of many numbers, each of
     which says little, for normal noise of its std.
 
-    ``smooth``: its kernel at the nodes, if that is known already.
+    Parameters
+    ----------
+    functionals, measurement
+        The measured functionals, and their noisy values.
+    model
+        The hyperparameters that explain them.
+    smooth
+        Its kernel at the nodes, (nodes, nodes), if that is known already.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The covariance of the numbers is not positive definite.
+
     """
     nodes = functionals.nodes
     if smooth is None:
@@ -120,9 +146,23 @@ def fit(
     energy_variance: float | None = None,
     changes: Array | None = None,
 ) -> Fit:
-    """Explain the measurement; ``nodes`` are the (mapped) nodes on which the kernel acts.
+    """Explain the measurement by one kernel and noise variance, its energy included.
 
-    The gradient treats ``energy_variance`` as given, so climb with it fixed.
+    Parameters
+    ----------
+    functionals, measurement
+        The measured functionals, and their noisy values.
+    kernel, noise_variance
+        The hyperparameters.
+    nodes
+        (nodes, columns), the (mapped) nodes on which the kernel acts.
+    gradient
+        Whether to compute it.
+    energy_variance
+        If given, the gradient and the value treat it as known, so climb with it fixed.
+    changes
+        (nodes, changes), values of changes that belong to the model.
+
     """
     f, s2, k0 = functionals, noise_variance, variance(kernel)
     K, pull = value_and_pullback(kernel, nodes)
@@ -179,12 +219,21 @@ def fit(
 
 @dataclass(frozen=True)
 class Bending:
-    """What changes of the function, one or two at a time, do to the evidence: updates of rank one.
+    """The evidence with changes of the function, one or two at a time: updates of rank one.
 
-    A change with values g at the nodes adds ``u u^T``, ``u = A g``, to cov(t). What does not depend
-    on hyperparameters is computed once: ``shapes``, (nodes, changes); ``moved``: U = A g;
-    ``squares``: g^T G g for every two; ``pulled``, (changes, nodes) and ``crossed``, (changes, measured),
-    g^T G and g^T H.
+    A change with values g at the nodes adds ``u u^T``, ``u = A g``, to cov(t). What does not
+    depend on hyperparameters is computed once.
+
+    Attributes
+    ----------
+    functionals, measurement : the measured functionals, and their noisy values
+    shapes : g, (nodes, changes)
+    moved : U = A g, (measured, changes)
+    squares : (changes,), g^T G g
+    pulled : g^T G, (changes, nodes)
+    crossed : g^T H, (changes, measured)
+    pairs : (pairs, 2), the changes of which two at a time are looked at
+
     """
 
     functionals: Functionals
@@ -203,6 +252,7 @@ class Bending:
 
     @classmethod
     def of(cls, f: Functionals, measurement: Measurement, shapes: Array) -> Bending:
+        """All of it from the values of the changes at the nodes, (nodes, changes); without pairs."""
         pulled = shapes.T @ f.energy_gram
         return cls(
             f, measurement, shapes, f.weights @ shapes, np.einsum("ij,ji->i", pulled, shapes), pulled,
@@ -213,8 +263,21 @@ class Bending:
     def log_evidence(
         self, kernel: Kernel, noise_variance: float, nodes: Array
     ) -> tuple[Array, Array]:
-        """Of the measured numbers, and of the energy given them: each of no change, of every change
-        alone and of the pairs, (1 + changes + pairs,)."""
+        """Log evidences with no change, with every change alone and with the pairs.
+
+        Parameters
+        ----------
+        kernel, noise_variance
+            The hyperparameters.
+        nodes
+            (nodes, columns), mapped.
+
+        Returns
+        -------
+        numbers, energy : Array
+            (1 + changes + pairs,) each: of the measured numbers, and of the energy given them.
+
+        """
         f, measurement, s2, k0 = (
             self.functionals,
             self.measurement,
@@ -292,7 +355,7 @@ class Bending:
 
 
 def variance_gradient(kernel: Kernel) -> Array:
-    """The gradient of k(x, x) with respect to kernel.theta."""
+    """The gradient of k(x, x) with respect to kernel.theta, (parameters,)."""
     width = max(np.size(getattr(leaf, "length_scale", 1.0)) for leaf in parts(kernel))
     return value_and_pullback(kernel, np.zeros((1, width)))[1](np.ones((1, 1)))
 

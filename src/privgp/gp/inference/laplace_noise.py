@@ -25,9 +25,14 @@ _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 
 @dataclass(frozen=True)
 class Sites:
-    """``values``, ``variances``: (measured,), normal observations that stand for the measured ones.
+    """Normal observations that stand for the measured ones.
 
-    ``factor``: Cholesky factor of their covariance; ``log_evidence``: of the measured numbers.
+    Attributes
+    ----------
+    values, variances : (measured,), the numbers and their noise
+    factor : lower Cholesky factor of their covariance
+    log_evidence : log evidence of the measured numbers
+
     """
 
     values: Array
@@ -39,10 +44,25 @@ class Sites:
 def find_sites(
     signal: Array, t: Array, noise_std: float, laplace: NDArray[np.bool_] | None = None
 ) -> Sites:
-    """Sites of ``t = g + noise`` with g normal of covariance ``signal`` and Laplace noise.
+    """Sites of ``t = g + noise`` with g normal and Laplace noise.
 
-    ``laplace``: (measured,), where the noise is Laplace noise; None: everywhere. Numbers with normal
-    noise are their own sites.
+    Parameters
+    ----------
+    signal
+        (measured, measured), the covariance of g.
+    t
+        (measured,), the numbers.
+    noise_std
+        std of the noise on each.
+    laplace
+        (measured,), where the noise is Laplace noise, everywhere by default; numbers with
+        normal noise are their own sites.
+
+    Notes
+    -----
+    If expectation propagation has not settled, all noise is taken for normal: that costs
+    accuracy, never privacy, as everything here is post-processing.
+
     """
     laplace = np.ones(len(t), dtype=bool) if laplace is None else laplace
     b = noise_std / np.sqrt(2.0)

@@ -38,10 +38,15 @@ CLOSE = 1e-2  # of the prior's std: how far the mean may still move
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What was measured of outcomes with a link.
+    """Noisy sums of outcomes with a link.
 
-    ``centre``: c, a number or (nodes,): what was subtracted from every outcome before it was summed.
-    ``functionals.energy_gram`` tells how many outcomes lie near every node.
+    Attributes
+    ----------
+    functionals : their ``energy_gram`` counts the outcomes near every node
+    measurement : noisy sums of the outcomes, less ``centre``
+    link : from f to the mean of an outcome
+    centre : c, a number or (nodes,): what was subtracted from every outcome before it was summed
+
     """
 
     functionals: Functionals
@@ -50,7 +55,19 @@ class Outcomes:
     centre: float | Array
 
     def linearised(self, mean: Array, variance: Array) -> tuple[Functionals, Measurement]:
-        """The Gaussian problem that stands for this one about f at the nodes, (nodes,) each."""
+        """The Gaussian problem that stands for this one about f at the nodes.
+
+        Parameters
+        ----------
+        mean, variance
+            (nodes,), where f plausibly lies.
+
+        Returns
+        -------
+        functionals, measurement
+            Whose ``fixed_gram`` holds the scatter of outcomes about their means.
+
+        """
         f, link, A = self.functionals, self.link, self.functionals.weights
         slope = link.expected_slope(mean, variance)
         J = A * slope
@@ -98,7 +115,12 @@ def _row_averages(A: Array, values: Array) -> Array:
 class Settled:
     """One model given outcomes: the Gaussian problem that stands for them, and its solution.
 
-    ``mean``, ``variance``: (nodes,), of f at the nodes.
+    Attributes
+    ----------
+    functionals, measurement : the Gaussian problem
+    given : that model conditioned on it
+    mean, variance : (nodes,), of f at the nodes
+
     """
 
     functionals: Functionals
@@ -118,9 +140,26 @@ def settle(
     near: Settled | None = None,
     steps: Sequence[float] = STEPS,
 ) -> Settled:
-    """Linearise and condition in turn, from the prior or from a solution ``near``.
+    """Linearise and condition in turn until f at the nodes moves no more.
 
     Always finite: a step that cannot be made is not made.
+
+    Parameters
+    ----------
+    outcomes
+        The measured outcomes.
+    model
+        The hyperparameters.
+    near
+        a solution to start from; the prior by default.
+    steps
+        The share of the way to go, step by step.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Not even the first step could be made.
+
     """
     nodes = outcomes.functionals.nodes
     smooth = replace(model, changes=()).covariance(nodes)
@@ -158,8 +197,16 @@ def settle(
 def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperparameters, ...]:
     """Weighted models, most plausible first, as ``learn`` finds them for the Gaussian problem.
 
-    That problem is made again about the solution of the best model so far. In the end every model
-    has its own, and is weighted by the evidence of that.
+    That problem is made again about the solution of the best model so far. In the end every
+    model has its own, and is weighted by the evidence of that.
+
+    Parameters
+    ----------
+    outcomes
+        The measured outcomes.
+    priors
+        One per input map.
+
     """
     near = settle(outcomes, priors[0].start)
     for _ in range(ROUNDS):
@@ -187,7 +234,22 @@ def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperpara
 
 
 def linked_posterior(outcomes: Outcomes, models: Sequence[Hyperparameters]) -> Posterior:
-    """The function given the outcomes, a mixture over the models, each with a Gaussian problem of its own."""
+    """The function given the outcomes: a mixture over the models, each with its own Gaussian
+    problem.
+
+    Parameters
+    ----------
+    outcomes
+        The measured outcomes.
+    models
+        Their weights sum to 1; those that cannot be conditioned are left out.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        No model could be conditioned.
+
+    """
     components: list[Component] = []
     near = None
     for model in models:

@@ -16,9 +16,14 @@ LEAST_INSIDE = 1e-6
 
 @dataclass(frozen=True)
 class Mixture:
-    """``means``, ``variances``: (components, points); ``weights``, ``noises``: (components,).
+    """A mixture of normal distributions at every point.
 
-    ``weights`` sum to 1; ``noises`` are the variances of an output about the function.
+    Attributes
+    ----------
+    means, variances : (components, points)
+    weights : (components,), which sum to 1
+    noises : (components,), the variances of an output about the function
+
     """
 
     means: Array
@@ -32,14 +37,13 @@ class Mixture:
         return np.asarray(self.weights @ self.means)
 
     def of_outputs(self, low: float, high: float) -> Mixture:
-        """The mixture of outputs in [low, high], which have variance (mean - low)(high - mean) at
-        the most."""
+        """The mixture of outputs in [low, high]: variances are at most (mean - low)(high - mean)."""
         most = (self.means - low) * (high - self.means)
         noisy = np.minimum(self.variances + self.noises[:, None], most)
         return replace(self, variances=np.maximum(self.variances, noisy))
 
     def below(self, values: Array | float) -> Array:
-        """At every point the share of the mixture below a value there."""
+        """At every point the share of the mixture below a value there, (points,)."""
         std = np.sqrt(np.maximum(self.variances, 1e-300))
         return np.asarray(self.weights @ ndtr((values - self.means) / std))
 
@@ -58,7 +62,10 @@ class Mixture:
         )
 
     def quantiles_within(self, levels: Sequence[float], low: float, high: float) -> Array:
-        """The same of what is known to lie in [low, high]."""
+        """The same of what is known to lie in [low, high].
+
+        If less than 1e-6 of the mixture lies inside, its quantiles are clipped instead.
+        """
         first, last = self.below(low), self.below(high)
         inside, ends = last - first, np.full((2, len(first)), ((low,), (high,)))
         out = [self._bisected(first + level * inside, *ends) for level in levels]

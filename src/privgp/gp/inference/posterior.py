@@ -22,9 +22,20 @@ BLOCK_ENTRIES = 2**21
 
 @dataclass(frozen=True)
 class Component:
-    """The posterior under one model: f(x) has mean ``k(x, Z) mean_weights`` and variance
-    ``k(x, x) - |half k(Z, x)|^2``. ``mean_weights``: (nodes,); ``half``: (measured, nodes);
-    ``factor``: Cholesky factor of cov(t); ``noise_variances``: (measured,), of the noise for privacy."""
+    """The posterior under one model.
+
+    f(x) has mean ``k(x, Z) mean_weights`` and variance ``k(x, x) - |half k(Z, x)|^2``.
+
+    Attributes
+    ----------
+    model : with its weight in the mixture
+    nodes : Z, (nodes, columns)
+    mean_weights : (nodes,)
+    half : (measured, nodes)
+    factor : lower Cholesky factor of cov(t)
+    noise_variances : (measured,), of the noise for privacy
+
+    """
 
     model: Hyperparameters
     nodes: Array
@@ -34,14 +45,23 @@ class Component:
     noise_variances: Array
 
     def moments(self, X: Array, cross: Array) -> tuple[Array, Array]:
-        """Mean and variance of f at the rows of X, given k(x, Z)."""
+        """Mean and variance of f at the rows of X, (rows,) each, given ``cross`` = k(x, Z)."""
         left = self.model.variances(X) - np.square(cross @ self.half.T).sum(axis=1)
         return cross @ self.mean_weights, np.maximum(left, 0.0)
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """A mixture of Gaussian processes, one component per model; deterministic and free to query."""
+    """A mixture of Gaussian processes, one component per model.
+
+    It is post-processing of what was published: deterministic and free to query.
+
+    Attributes
+    ----------
+    components : one per model
+    centre : a constant that is added to every mean, in units of the outputs
+
+    """
 
     components: tuple[Component, ...]
     centre: float
@@ -74,7 +94,7 @@ class Posterior:
         return (slice(first, first + step) for first in range(0, len(X), step))
 
     def covariances(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
-        """Every component with its place and k(x, Z); those of one kernel one after the other."""
+        """Every component with its place and k(x, Z), (rows, nodes); equal kernels in a row."""
         for places in self._of_one_kernel:
             nodes = smooth = None
             for i in places:
@@ -100,7 +120,7 @@ class Posterior:
         return Mixture(means + self.centre, variances, weights / weights.sum(), noises)
 
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
-        """Mean and variance of f at every row of X."""
+        """Mean and variance of f at every row of X, (rows,) each."""
         mean, square = np.zeros(len(X)), np.zeros(len(X))
         for rows in self.blocks(X):
             for c, m, v in zip(self.components, *self._moments(X[rows]), strict=True):
@@ -109,7 +129,7 @@ class Posterior:
         return mean + self.centre, np.maximum(square - mean * mean, 0.0)
 
     def privacy_variance(self, X: Array) -> Array:
-        """The part of the variance at every row of X that the noise for privacy makes."""
+        """The part of the variance at every row of X that the noise for privacy makes, (rows,)."""
         out = np.zeros(len(X))
         for rows in self.blocks(X):
             each = np.empty((len(self.components), len(X[rows])))
@@ -120,7 +140,7 @@ class Posterior:
         return out
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
-        """Mean of f at the rows of X and their full covariance matrix."""
+        """Mean of f at the rows of X, (rows,), and their full covariance matrix, (rows, rows)."""
         mean, square = np.zeros(len(X)), np.zeros((len(X), len(X)))
         for c in self.components:
             cross = c.model.covariance(X, c.nodes)
@@ -137,7 +157,18 @@ def posterior(
     models: Sequence[Hyperparameters],
     centre: float,
 ) -> Posterior:
-    """Condition every model on the measurement."""
+    """Condition every model on the measurement.
+
+    Parameters
+    ----------
+    functionals, measurement
+        The measured functionals, and their noisy values.
+    models
+        Their weights sum to 1.
+    centre
+        The middle of the outputs' bounds, which the measured outputs were taken about.
+
+    """
     components: dict[int, Component] = {}
     for places in of_one_kernel(models):
         smooth = models[places[0]].smooth(functionals.nodes)
@@ -164,7 +195,10 @@ def _component(
 def mean_map(
     functionals: Functionals, measurement: Measurement, model: Hyperparameters, X: Array
 ) -> Array:
-    """W with posterior mean ``W t`` at the rows of X under one model, (rows, measured)."""
+    """W with posterior mean ``W t`` at the rows of X under one model, (rows, measured).
+
+    Noise is taken for normal, so that the mean is linear in the numbers.
+    """
     given = condition(functionals, replace(measurement, is_laplace=False), model)
     cross = model.covariance(X, functionals.nodes) @ functionals.weights.T
     return np.asarray(cho_solve((given.factor, True), cross.T, check_finite=False).T)

@@ -18,6 +18,14 @@ _PAIRS: dict[str, type[Kernel]] = {"Sum": Sum, "Product": Product}
 
 
 def kernel_tree(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as a tree of plain values for JSON; ``kernel_from`` reads it.
+
+    Raises
+    ------
+    ValueError
+        The kernel is of a kind that privgp does not support.
+
+    """
     if isinstance(kernel, Sum | Product):
         parts = {"k1": kernel_tree(kernel.k1), "k2": kernel_tree(kernel.k2)}
         return {"type": type(kernel).__name__, **parts}
@@ -32,7 +40,21 @@ def kernel_tree(kernel: Kernel) -> dict[str, Any]:
 
 
 def kernel_from(value: Any, depth: int = 0) -> Kernel:
-    """The kernel of a tree; only known types, whose values make sense."""
+    """The kernel of a tree; only known types, whose values make sense.
+
+    Parameters
+    ----------
+    value
+        The value of JSON, trusted in nothing.
+    depth
+        How many sums and products it stands in.
+
+    Raises
+    ------
+    DamagedFile
+        It is no tree that ``kernel_tree`` writes.
+
+    """
     if not isinstance(value, dict) or depth > DEEPEST_KERNEL:
         raise DamagedFile("its kernel is broken")
     name = choice(value.get("type"), "kernel", (*_PAIRS, *_NOTATIONS))

@@ -23,7 +23,22 @@ CACHED_ENTRIES = 2**15  # several arrays of this many numbers stay in the proces
 
 
 def check_kernel(kernel: Any, inputs: int) -> None:
-    """Refuse a kernel that cannot be evaluated on inputs with this many columns."""
+    """Refuse a kernel that cannot be evaluated on inputs with this many columns.
+
+    Parameters
+    ----------
+    kernel
+        As the caller gave it.
+    inputs
+        The number of columns.
+
+    Raises
+    ------
+    ValueError
+        A kind is not supported, the number of lengthscales is wrong, a kernel of one input has
+        more, or a hyperparameter is not positive and finite.
+
+    """
     for leaf in parts(kernel):
         kind = kind_of(leaf)
         scales = np.size(getattr(leaf, "length_scale", 1.0))
@@ -42,8 +57,18 @@ def check_kernel(kernel: Any, inputs: int) -> None:
 
 
 def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
-    """The covariance matrix k(X, Z), (rows of X, rows of Z); k(X, X) when Z is not given. Large
-    ones are filled by blocks of rows, so that nothing else of their size is held."""
+    """The covariance matrix k(X, Z), (rows of X, rows of Z).
+
+    Large ones are filled by blocks of rows, so that nothing else of their size is held.
+
+    Parameters
+    ----------
+    kernel
+        a supported one, without noise.
+    X, Z
+        (rows, columns); Z is X by default, and the diagonal is then exact.
+
+    """
     columns = X if Z is None else Z
     if X.shape[0] * columns.shape[0] <= BLOCK_ENTRIES:
         return value_and_pullback(kernel, X, Z)[0]
@@ -57,7 +82,7 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
-    """k(x, x) for every row of X; constant, as all supported kernels are stationary."""
+    """k(x, x) for every row of X, (rows,); constant, as all supported kernels are stationary."""
     return np.full(X.shape[0], variance(kernel))
 
 
@@ -70,7 +95,24 @@ def variance(kernel: Kernel) -> float:
 
 
 def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tuple[Array, Pullback]:
-    """k(X, Z) and the map from dL/dK to dL/dtheta."""
+    """k(X, Z) and the map from dL/dK to dL/dtheta.
+
+    Parameters
+    ----------
+    kernel
+        a supported one, without noise.
+    X, Z
+        (rows, columns); Z is X by default.
+
+    Returns
+    -------
+    K : Array
+        (rows of X, rows of Z)
+    pull : callable
+        From the gradient of a scalar by K, of its shape, to its gradient by ``kernel.theta``,
+        the logarithms of the free hyperparameters in scikit-learn's order.
+
+    """
 
     def add(left: Differentiable, right: Differentiable) -> Differentiable:
         (A, pull_a), (B, pull_b) = left, right
@@ -115,7 +157,14 @@ def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
 
 
 def squared_distances(X: Array, Z: Array | None = None) -> Array:
-    """Squared distances by one matrix product, after centring against cancellation."""
+    """Squared distances by one matrix product, after centring against cancellation.
+
+    Parameters
+    ----------
+    X, Z
+        (rows, columns); Z is X by default, and the diagonal is then 0.
+
+    """
     centre = X.mean(axis=0)
     X = X - centre
     columns = X if Z is None else Z - centre
@@ -132,7 +181,16 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
 
 
 def in_cache(function: Callable[..., Array], *matrices: Array) -> Array:
-    """A function of every entry, by blocks that one operation after another finds in the cache."""
+    """A function of every entry, by blocks that one operation after another finds in the cache.
+
+    Parameters
+    ----------
+    function
+        Takes as many blocks as there are matrices and returns one of their shape.
+    matrices
+        (rows, columns), all of one shape.
+
+    """
     out = np.empty_like(matrices[0])
     for rows in _cached(out):
         out[rows] = function(*(matrix[rows] for matrix in matrices))

@@ -29,15 +29,34 @@ FEW = 3  # nodes for a box that is tiny against the distance or the lengthscale
 
 
 def integral_gram(kernel: Kernel, low: Array, high: Array) -> Array:
-    """Covariance (m, m) of the averages over boxes with corners ``low``, ``high``: (m, inputs)
-    each. A box of no width in some input is a point there."""
+    """Covariance (m, m) of the averages of f over boxes.
+
+    Parameters
+    ----------
+    kernel
+        a supported one.
+    low, high
+        (m, inputs), corners of the boxes; one of no width in some input is a point there.
+
+    """
     low, high = _checked(low, high)
     K = _between(kernel, low, high, low, high)
     return np.asarray(0.5 * (K + K.T))
 
 
 def integral_cross(kernel: Kernel, X: Array, low: Array, high: Array) -> Array:
-    """Covariance of f at the rows of X with the averages over boxes, (rows of X, m)."""
+    """Covariance of f at the rows of X with the averages over boxes, (rows of X, m).
+
+    Parameters
+    ----------
+    kernel
+        a supported one.
+    X
+        (rows, inputs).
+    low, high
+        (m, inputs), corners of the boxes.
+
+    """
     low, high = _checked(low, high)
     X, _ = _checked(X, X)
     if X.shape[1] != low.shape[1]:

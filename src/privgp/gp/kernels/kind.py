@@ -14,12 +14,18 @@ ULPS = 4.0  # what exp, log1p and sin may err by; tests/gp/kernels/test_proved.p
 
 @dataclass(frozen=True)
 class Notation:
-    """How kernels of a kind, scikit-learn's ``kernel_class``, are written in files and short text.
+    """How kernels of a kind are written in files and short text.
 
-    ``parameters``: all positive, in the order of its arguments; ``words``: what the command calls
-    them; ``names``: short names, each with the settings it stands for; the first that fits is
-    written; ``settings``: positive numbers that are never learned and may be infinite;
-    ``per_input``: whether the one parameter may be one number per input."""
+    Attributes
+    ----------
+    kernel_class : scikit-learn's class
+    parameters : all positive, in the order of its arguments
+    words : their names in the command
+    names : short names, each with the settings it stands for; the first that fits is written
+    settings : positive numbers that are never learned and may be infinite
+    per_input : whether the one parameter may be one number per input
+
+    """
 
     kernel_class: type[Kernel]
     parameters: tuple[str, ...]
@@ -33,19 +39,24 @@ class Notation:
 class KernelKind(Notation):
     """The mathematics of a kind, ``k = profile(kernel, s)`` with s a squared distance in units.
 
-    ``unit``: the parameter that is the unit of distance; None for a constant.
-    ``profile(kernel, s)``: nowhere negative, largest at s = 0, and exact there.
-    ``slope(kernel, s, K)``: -2 dk/ds, which gives the derivatives by the unit.
-    ``derivatives(kernel, s, K)``: dk/dlog of every other parameter.
-    ``error_units(kernel, widths)``: how far ``profile`` of differences may be off in a box of these
-    widths, in 2^-53 of the variance, to first order; raises ValueError where no bound is proved.
-    ``limits``: the least and largest parameter for which that is proved.
-    ``by_differences(kernel, X, Z)``: k(X, Z), if ``profile`` is not what was proved.
-    ``least_at(kernel, widths)``: the differences in a box with the least k; None if k falls with
-    them.
-    ``exponential_rate``: q where k = k(0) exp(-q |x - x'|) for one input; None otherwise.
-    ``shortest_scale``: the least distance over which k changes much.
-    ``one_input``: whether it is a covariance of one input only."""
+    Attributes
+    ----------
+    unit : the parameter that is the unit of distance; None for a constant
+    profile : function of (kernel, s): nowhere negative, largest at s = 0, and exact there
+    slope : function of (kernel, s, K): -2 dk/ds, which gives the derivatives by the unit
+    derivatives : functions of (kernel, s, K): dk/dlog of every other parameter, by its name
+    error_units : function of (kernel, widths): how far ``profile`` of differences may be off in
+        a box of these widths, in 2^-53 of the variance, to first order; raises ValueError if no
+        bound is proved
+    limits : the least and largest parameter for which that is proved
+    by_differences : function of (kernel, X, Z): k(X, Z), if ``profile`` is not what was proved
+    least_at : function of (kernel, widths): the differences in a box with the least k; None if k
+        falls with them
+    exponential_rate : q if k = k(0) exp(-q |x - x'|) for one input; None otherwise
+    shortest_scale : the least distance over which k changes much
+    one_input : whether it is a covariance of one input only
+
+    """
 
     unit: str | None = "length_scale"
     profile: Callable[[Any, Array], Array]
@@ -61,5 +72,5 @@ class KernelKind(Notation):
 
 
 def log_positive(K: Array) -> Array:
-    """Log K; where K has underflowed to 0 a finite number, as K log K is 0."""
+    """Log K; if K has underflowed to 0 a finite number, as K log K is 0."""
     return np.log(np.maximum(K, np.finfo(float).tiny))

@@ -13,7 +13,21 @@ from privgp.gp.kernels.registry import parts
 
 
 def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
-    """Take the WhiteKernel out of a top-level sum: (kernel without it, the WhiteKernel or None)."""
+    """Take the WhiteKernel out of a top-level sum.
+
+    Returns
+    -------
+    kernel : Kernel or None
+        What is left; None if there was nothing but noise.
+    white : WhiteKernel or None
+        None if there was none.
+
+    Raises
+    ------
+    ValueError
+        There are two of them.
+
+    """
     terms = parts(kernel, Sum)
     whites = [term for term in terms if isinstance(term, WhiteKernel)]
     if not whites:
@@ -27,7 +41,25 @@ def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
 def signal_and_noise(
     kernel: Any, noise_variance: Any, inputs: int, *, default: float | None = None
 ) -> tuple[Kernel, float]:
-    """The kernel without its WhiteKernel, checked, and the noise variance, given or by default."""
+    """The kernel without its WhiteKernel, checked, and the noise variance.
+
+    Parameters
+    ----------
+    kernel
+        As the caller gave it; it is not changed.
+    noise_variance
+        a number, or None to take the WhiteKernel's, else the default.
+    inputs
+        The number of columns.
+    default
+        The noise variance if neither has one.
+
+    Raises
+    ------
+    ValueError
+        The noise is given twice or not at all, or the kernel cannot be used.
+
+    """
     signal, white = split_noise(clone(kernel) if isinstance(kernel, Kernel) else kernel)
     if signal is None:
         raise ValueError("kernel holds nothing but noise.")

@@ -21,8 +21,11 @@ SLACK = 1.001  # terms of second order, underflow, and the rounding of the bound
 
 
 def values_by_differences(kernel: Kernel, X: Array, Z: Array) -> Array:
-    """k(X, Z), (rows of X, rows of Z). An entry depends on its two points alone; k(X, X) is
-    symmetric, its diagonal ``variance(kernel)``."""
+    """k(X, Z), (rows of X, rows of Z), with a proved error.
+
+    An entry depends on its two points alone; k(X, X) is symmetric, its diagonal
+    ``variance(kernel)``.
+    """
     return fold(kernel, lambda leaf: _leaf_values(leaf, X, Z), operator.add, operator.mul)
 
 
@@ -42,8 +45,25 @@ def _leaf_values(kernel: Any, X: Array, Z: Array) -> Array:
 
 
 def rounding_error(kernel: Kernel, widths: Array) -> float:
-    """A bound of ``|values_by_differences - k|`` as a share of ``variance(kernel)``, in a box with
-    sides ``widths`` (inputs,) and coordinates of at most 1e50. Refuses what is not proved."""
+    """A bound of ``|values_by_differences - k|`` as a share of ``variance(kernel)``.
+
+    Parameters
+    ----------
+    kernel
+        a supported one.
+    widths
+        (inputs,), the sides of a box with coordinates of at most 1e50.
+
+    Raises
+    ------
+    ValueError
+        No bound is proved for the kernel, its parameters or the box.
+
+    Notes
+    -----
+    docs/proofs/kernels.md.
+
+    """
     sides = np.asarray(widths, dtype=float)
     if sides.ndim != 1 or not 1 <= len(sides) <= MOST_COLUMNS:
         raise ValueError(f"widths must hold one number per input, at most {MOST_COLUMNS:,}.")
@@ -78,8 +98,19 @@ def _check(name: str, value: float | Array, low: float, high: float) -> None:
 
 
 def least_value(kernel: Kernel, widths: Array) -> float:
-    """A lower bound of k(x, x') over x, x' in a box with sides ``widths`` (inputs,), rounded down:
-    of a sum or product, from its parts' bounds, none negative; 0 where no error is proved."""
+    """A lower bound of k(x, x') over x, x' in a box, rounded down.
+
+    The bound of a sum or product comes from its parts' bounds, none negative; 0 if no error is
+    proved.
+
+    Parameters
+    ----------
+    kernel
+        a supported one.
+    widths
+        (inputs,), the sides of the box.
+
+    """
 
     def down(value: float) -> float:
         return math.nextafter(value, 0.0)
@@ -100,8 +131,10 @@ def least_value(kernel: Kernel, widths: Array) -> float:
 
 
 def exponential_rate(kernel: Kernel) -> float | None:
-    """``q`` where k(x, x') = k(x, x) exp(-q |x - x'|) for one input, 0 for a constant; else None.
-    Products of such kernels are such kernels; a sum is one only if all its parts are constant."""
+    """``q`` with k(x, x') = k(x, x) exp(-q |x - x'|) for one input, 0 for a constant; else None.
+
+    Products of such kernels are such kernels; a sum is one only if all its parts are constant.
+    """
     return fold(
         kernel,
         lambda leaf: kind_of(leaf).exponential_rate(leaf),

@@ -22,13 +22,22 @@ BLOCK_ENTRIES = 2**20
 
 @lru_cache(maxsize=256)
 def gauss(count: int) -> tuple[Array, Array]:
-    """Nodes and weights of Gauss-Legendre quadrature on [0, 1]."""
+    """Nodes and weights of Gauss-Legendre quadrature on [0, 1], (count,) each."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return 0.5 * nodes + 0.5, 0.5 * weights
 
 
 def mean_of_differences(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
-    """Mean of k(x - z) for x in [a_i, b_i] and z in [c_j, d_j]; corners are (boxes, inputs)."""
+    """Mean of k(x - z) for x in [a_i, b_i] and z in [c_j, d_j], (rows of a, rows of c).
+
+    Parameters
+    ----------
+    kernel
+        a supported one; it needs no closed form.
+    a, b, c, d
+        Corners, (boxes, inputs); pairs on a regular grid are integrated once.
+
+    """
     inputs = a.shape[1]
     sides = np.broadcast_arrays(a[:, None] - d, (b - a)[:, None], d - c)
     spans = np.concatenate(sides, axis=2).reshape(-1, 3 * inputs)

@@ -37,6 +37,14 @@ def notation_of(kernel: Any) -> Notation | None:
 
 
 def kind_of(kernel: Any) -> KernelKind:
+    """The mathematics of one leaf of a kernel.
+
+    Raises
+    ------
+    ValueError
+        It is a WhiteKernel inside a product, or of a kind that is not supported.
+
+    """
     kind = notation_of(kernel)
     if kind is WHITE:
         raise ValueError(
@@ -54,7 +62,18 @@ def kind_of(kernel: Any) -> KernelKind:
 def fold(
     kernel: Any, part: Callable[[Any], T], add: Callable[[T, T], T], multiply: Callable[[T, T], T]
 ) -> T:
-    """``part`` of every leaf, combined by ``add`` at sums and by ``multiply`` at products."""
+    """``part`` of every leaf, combined by ``add`` at sums and by ``multiply`` at products.
+
+    Parameters
+    ----------
+    kernel
+        a leaf, a sum or a product.
+    part
+        Function of a leaf.
+    add, multiply
+        Functions of two results, left and right.
+
+    """
     if not isinstance(kernel, Sum | Product):
         return part(kernel)
     left, right = (fold(k, part, add, multiply) for k in (kernel.k1, kernel.k2))
@@ -62,7 +81,16 @@ def fold(
 
 
 def parts(kernel: Any, operations: Any = Sum | Product) -> list[Any]:
-    """The leaves of the tree; the terms of a nested sum; or the factors of a nested product."""
+    """The leaves of the tree; the terms of a nested sum; or the factors of a nested product.
+
+    Parameters
+    ----------
+    kernel
+        a leaf, a sum or a product.
+    operations
+        The classes to take apart: sums and products by default.
+
+    """
     if not isinstance(kernel, operations):
         return [kernel]
     return parts(kernel.k1, operations) + parts(kernel.k2, operations)

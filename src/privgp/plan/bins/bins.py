@@ -32,7 +32,14 @@ MOST_NODES = 400  # in all, where a bin has more than one
 
 @dataclass(frozen=True)
 class Grid:
-    """``shape`` bins per input between ``low`` and ``high``, (inputs,) each, the last input fastest."""
+    """A regular grid of bins over a box, the last input fastest.
+
+    Attributes
+    ----------
+    low, high : (inputs,), the corners of the box
+    shape : bins per input
+
+    """
 
     low: Array
     high: Array
@@ -40,6 +47,7 @@ class Grid:
 
     @property
     def count(self) -> int:
+        """How many bins there are."""
         return int(np.prod(self.shape))
 
     @property
@@ -48,7 +56,7 @@ class Grid:
         return np.asarray((self.high - self.low) / np.array(self.shape))
 
     def of(self, X: Array) -> Integers:
-        """The bin of every row of X; points outside the box belong to the nearest bin."""
+        """The bin of every row of X, (rows,); points outside the box belong to the nearest bin."""
         shape = np.array(self.shape)
         place = (np.clip(X, self.low, self.high) - self.low) / (self.high - self.low) * shape
         cells = np.clip(np.floor(place).astype(np.int64), 0, shape - 1)
@@ -69,7 +77,15 @@ class Grid:
 
 @dataclass(frozen=True)
 class BinSums(Sums):
-    """The sums of outputs over ``size`` bins, hidden by either law; ``index``: the bin of every row."""
+    """The sums of outputs over bins of public inputs.
+
+    Attributes
+    ----------
+    law : distribution of the noise, either one
+    index : (rows,), the bin of every row
+    size : how many bins there are
+
+    """
 
     law: str
     index: Integers
@@ -80,10 +96,12 @@ class BinSums(Sums):
 
     @property
     def rows(self) -> int:
+        """How many outputs there are."""
         return len(self.index)
 
     @property
     def matrix(self) -> Array:
+        """B: every sum is measured as it is."""
         return np.eye(self.size)
 
     def sensitivity(self) -> float:
@@ -101,10 +119,16 @@ class BinSums(Sums):
 
 @dataclass(frozen=True)
 class Bins(RecordSums, Grid):
-    """What is measured of ``rows`` records with Gaussian noise: ``B n``, ``B s`` and an energy.
+    """Sums over bins of ``rows`` records, with Gaussian noise: ``B n``, ``B s`` and an energy.
 
-    ``matrix``: B, (measured, bins); ``energy_weight``: at most 1, and 0 when it is not measured;
-    ``classes``: K of labels, whose ``B N_k`` are measured instead, without an energy; else 1.
+    Attributes
+    ----------
+    rows : how many records there are; public
+    matrix : B, (measured, bins)
+    energy_weight : at most 1, and 0 when it is not measured
+    law : distribution of the noise
+    classes : K of labels, whose ``B N_k`` are measured instead, without an energy; else 1
+
     """
 
     rows: int
@@ -120,6 +144,7 @@ class Bins(RecordSums, Grid):
 
     @property
     def size(self) -> int:
+        """How many numbers are measured."""
         return self.blocks * len(self.matrix) + int(self.energy_weight > 0)
 
     def count_std(self, noise_std: float) -> float:
@@ -131,7 +156,14 @@ class Bins(RecordSums, Grid):
         return PeopleBins(**vars(self))
 
     def check(self) -> None:
-        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
+        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it.
+
+        Raises
+        ------
+        ValueError
+            Shapes, bounds or weights do not belong together.
+
+        """
         inputs = (len(self.shape),)
         fits = (
             self.low.shape == self.high.shape == inputs != (0,)
@@ -200,6 +232,10 @@ class Bins(RecordSums, Grid):
         return blocks.ravel()
 
     def sums_and_counts(self, numbers: Array) -> tuple[Array, Array]:
+        """The sums of outputs and the counts, (measured,) each, from the numbers without an energy.
+
+        With several classes the sums are those of every class about the even share.
+        """
         blocks = numbers.reshape(self.blocks, -1)
         if self.classes > 1:
             return about_even(blocks), blocks.sum(axis=0)
@@ -213,6 +249,14 @@ class Bins(RecordSums, Grid):
         """Points that stand for the records of each bin, bin after bin, and the share of each.
 
         Gauss-Legendre points, so that f's average over them is that over the bin.
+
+        Returns
+        -------
+        nodes : Array
+            (bins * parts, inputs)
+        shares : Array
+            (parts,), which sum to 1, the same for all bins.
+
         """
         inputs = len(self.shape)
         fit = [q for q in (3, 2) if self.count * q**inputs <= MOST_NODES]
@@ -240,6 +284,7 @@ class HalvedBins(Bins):
     law: Annotated[str, PURE] = LAPLACE
 
     def of_people(self) -> Bins:
+        """The same of as many people, each with the average of what their records add."""
         return PeopleHalvedBins(**vars(self))
 
     def sensitivity(self) -> float:
@@ -255,8 +300,11 @@ class HalvedBins(Bins):
         return rounding(terms) * self.rows * largest * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
-        """A record that stays in its bin: it moves 2 of the 2 + w that a record can, and few numbers
-        at once, which an attack sees best."""
+        """Two records that stay in one bin, with outputs at either end.
+
+        They move 2 of the 2 + w that a record can, and few numbers at once, which an attack sees
+        best.
+        """
         worst = self.matrix[:, int(np.argmax(np.abs(self.matrix).sum(axis=0)))]
         first, second = self._added(worst, 1), self._added(worst, 0)
         return self.with_energy(first, 1.0), self.with_energy(second, 1.0)
@@ -266,6 +314,7 @@ class HalvedBins(Bins):
         return about_even_std(noise_std, self.blocks)
 
     def count_std(self, noise_std: float) -> float:
+        """Std of the noise on a count of records, for noise of this std on every number."""
         return noise_std * float(np.sqrt(self.blocks))
 
     def _of_number(self, first: Array, second: Array) -> tuple[Array, Array]:

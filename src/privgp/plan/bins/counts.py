@@ -22,7 +22,18 @@ LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly e
 
 
 def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
-    """Mean and covariance of the counts beforehand: even, give or take ``std`` times as much."""
+    """Mean, (bins,), and covariance, (bins, bins), of the counts beforehand.
+
+    Parameters
+    ----------
+    bins
+        With the number of records, which is public.
+    std
+        How uneven counts may be, relative to the even count.
+    smooth_share
+        The share of that variance that is smooth over the domain.
+
+    """
     even = bins.rows / bins.count
     places = (bins.centres() - bins.low) / (bins.high - bins.low)
     smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
@@ -32,10 +43,21 @@ def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Arr
 
 
 def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
-    """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the rows.
+    """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the
+    rows.
 
     As uneven beforehand as explains the measurement best, and not negative.
-    Without a measurement: the even counts, with the covariance that a measurement will leave.
+
+    Parameters
+    ----------
+    bins
+        The grid, and the sums that were measured.
+    noise_std
+        std of the noise on every number of ``noisy``.
+    noisy
+        (measured,), B n plus noise; None before it is measured, which gives the even counts with
+        the covariance that a measurement will leave.
+
     """
     B = np.vstack([bins.matrix, np.ones(bins.count)])
     choices = []
@@ -86,12 +108,25 @@ def bin_functionals(
 ) -> Functionals:
     """The measured sums as functionals of f, for records spread evenly within their bins.
 
-    ``unit``: where outputs are counts, the rate that rates are multiples of.
+    With F the averages of f over the bins: ``s = counts F + (n - counts) F + scatter``. The
+    second term has covariance ``covariance * E[F F^T]``, entry by entry; the third, of f within
+    a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``.
 
-    With ``counts`` expected in the bins, their ``covariance``, and F the averages of f over them:
-    ``s = counts F + (n - counts) F + scatter``. The second term has covariance
-    ``covariance * E[F F^T]``, entry by entry (``squares``; under ``model`` unless given); the third,
-    of f within a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``.
+    Parameters
+    ----------
+    bins
+        The grid, and the sums to measure.
+    counts
+        (bins,), expected in the bins.
+    covariance
+        (bins, bins), of the counts.
+    model
+        Model of f.
+    squares
+        E[F F^T], (bins, bins); under ``model`` by default.
+    unit
+        If outputs are counts, the rate that rates are multiples of.
+
     """
     model = outcome_model(model, unit)
     nodes, shares = bins.nodes()

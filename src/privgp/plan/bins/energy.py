@@ -24,9 +24,13 @@ SCORE_LOSS = 1.645**2 / 8.0
 
 @dataclass(frozen=True)
 class Scatter:
-    """What is known beforehand of the variance of outputs about f, in squared half-widths.
+    """The prior of the variance of outputs about f, in squared half-widths.
 
-    ``variances``: low, middle and high ones; ``log_std``: the prior std of their logarithm.
+    Attributes
+    ----------
+    variances : low, middle and high ones, (3,)
+    log_std : the prior std of their logarithm
+
     """
 
     variances: Array
@@ -34,7 +38,7 @@ class Scatter:
 
     @classmethod
     def of(cls, prior: Prior, half_width: float) -> Scatter:
-        """No variance is larger than 1: bounded outputs do not vary more."""
+        """From the prior of the hyperparameters; bounded outputs have no variance above 1."""
         log_std = float(prior.root[-1, -1]) if prior.noise_free else 0.0
         middle = prior.start.noise_variance / half_width**2
         return cls(np.minimum(1.0, middle * np.exp(log_std * np.array(STEPS))), log_std)
@@ -43,10 +47,20 @@ class Scatter:
 def energy_weight(
     epsilon: float, rows: int, scatter: Scatter, lightest: float, heaviest: float
 ) -> float:
-    """The best weight for this many rows.
+    """The best weight of the energy for this many rows.
 
-    ``lightest``, ``heaviest``: the variance of f to expect without an energy and with one of the
-    largest weight, in squared half-widths.
+    Parameters
+    ----------
+    epsilon
+        epsilon of the measurement.
+    rows
+        How many records there are.
+    scatter
+        The prior of the scatter.
+    lightest, heaviest
+        The variance of f to expect without an energy and with one of the largest
+        weight, in squared half-widths.
+
     """
     growth = np.log1p(WEIGHTS / 2.0)
     power = np.log(heaviest / lightest) / growth[-1]
@@ -60,6 +74,16 @@ def score_lost(weights: Array, epsilon: float, rows: int, scatter: Scatter, erro
 
     A new output has variance ``s^2 + error``. Two things tell it: the prior, and the noisy mean
     square of the outputs, whose noise has the std ``sqrt(2) (2 + w) / (epsilon w rows)``.
+
+    Parameters
+    ----------
+    weights
+        w, (weights,).
+    epsilon, rows, scatter
+        As in ``energy_weight``.
+    error
+        (weights,), the variance of f for each of them.
+
     """
     noise = np.sqrt(2.0) * (2.0 + weights) / (epsilon * weights * rows)
     total = scatter.variances[:, None] + error

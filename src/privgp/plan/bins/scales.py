@@ -10,7 +10,10 @@ DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common le
 
 
 def design_models(prior: Prior) -> list[Hyperparameters]:
-    """Shorter, starting and longer lengthscales, all of them moved together, weighted equally."""
+    """Shorter, starting and longer lengthscales, all of them moved together, weighted equally.
+
+    One model if the prior leaves nothing free.
+    """
     if prior.size == 0:
         return [prior.start]
     free = [each for each in prior.start.kernel.hyperparameters if not each.fixed]

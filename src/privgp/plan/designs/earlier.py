@@ -56,9 +56,13 @@ class Weighing(Protocol):
 class SameRows:
     """Numbers measured before of the rows that are to be measured again.
 
-    ``first``: place of the first among the stacked numbers; ``sums``: B, (numbers, inputs), scaled as
-    these are; ``index``: (rows,), the input of every row, as it was gathered then;
-    ``row_weights``: (rows,), the factor of every output in its sum.
+    Attributes
+    ----------
+    first : place of the first among the stacked numbers
+    sums : B, (numbers, inputs), scaled as these are
+    index : (rows,), the input of every row, as it was gathered then
+    row_weights : (rows,), the factor of every output in its sum
+
     """
 
     first: int
@@ -76,11 +80,16 @@ class SameRows:
 
 @dataclass(frozen=True)
 class Earlier:
-    """Earlier measurements, as one.
+    """Earlier measurements, as one. All of it is public.
 
-    ``posterior``: what they tell, under each of the weighted models that they left plausible;
-    ``priors``: of the hyperparameters, for learning from all measurements together; ``again``: those of
-    the very rows to be measured, if any; ``unit``: of rates, where outputs are counts.
+    Attributes
+    ----------
+    known : the stacked numbers
+    posterior : the posterior under each of the weighted models that they left plausible
+    priors : priors of the hyperparameters, for learning from all measurements together
+    again : those of the very rows to be measured, if any
+    unit : unit of rates, if outputs are counts
+
     """
 
     known: Stacked = field(repr=False)
@@ -110,6 +119,7 @@ class Earlier:
 
     @property
     def models(self) -> list[Hyperparameters]:
+        """The weighted models that the earlier measurements left plausible."""
         return [component.model for component in self.posterior.components]
 
     @cached_property
@@ -126,8 +136,11 @@ class Earlier:
 
     @cached_property
     def designed_for(self) -> list[Hyperparameters]:
-        """The models that a measurement is chosen for: the plausible ones, and where they were learned
-        those that a first measurement is chosen for, lest an unlucky one misleads the next."""
+        """The models that a measurement is chosen for.
+
+        The plausible ones, and if they were learned also those that a first measurement is
+        chosen for, lest an unlucky one misleads the next.
+        """
         if len(self.models) == 1:
             return self.plausible
         first = design_models(self.priors)
@@ -137,7 +150,14 @@ class Earlier:
         ]
 
     def shared(self, strategy: Weighing) -> Shared | None:
-        """What a measurement of rows measured before shares with those; None for new rows."""
+        """The overlap of a measurement with those of the same rows before; None for new rows.
+
+        Parameters
+        ----------
+        strategy
+            Strategy of the new measurement.
+
+        """
         if not self.again:
             return None
         noise, energy = np.zeros((2, len(self.known.measurement.values), len(strategy.matrix)))
@@ -148,8 +168,16 @@ class Earlier:
         return Shared(noise, energy)
 
     def root(self, model: Hyperparameters, factor: Nystrom) -> Array:
-        """R, (rank, rank), with ``F R R^T F^T`` the covariance of f that is left under this model, for
-        F the factor of the covariance before anything was measured, changes included."""
+        """R, (rank, rank), with ``F R R^T F^T`` the covariance of f that is left under this model.
+
+        Parameters
+        ----------
+        model
+            One of those that a measurement is chosen for.
+        factor
+            F, of the covariance before anything was measured; changes come last.
+
+        """
         nodes, A = self.known.functionals.nodes, self.known.functionals.weights
         M = A @ features(model, factor, nodes)
         normal = replace(self.known.measurement, is_laplace=False)  # by its std
@@ -159,8 +187,22 @@ class Earlier:
         return np.asarray(vectors * np.sqrt(np.clip(left, 0.0, 1.0)))
 
     def disagreement(self, X: Array, Z: Array, weights: Array) -> tuple[Array, Array]:
-        """How the models' means differ, as factors at X and at Z, along the leading directions at Z,
-        whose rows count by their weights."""
+        """How the models' means differ, as factors at X and at Z, along the leading directions at
+        Z.
+
+        Parameters
+        ----------
+        X, Z
+            (rows, columns).
+        weights
+            (rows of Z,), how much each of them counts.
+
+        Returns
+        -------
+        at_X, at_Z : Array
+            (rows, directions), at most 8 directions.
+
+        """
         shares = np.sqrt([model.weight for model in self.models])
         at_Z = self._means(Z)
         at_X = at_Z if X is Z else self._means(X)
@@ -183,9 +225,14 @@ class Earlier:
 class EarlierRecords:
     """Earlier measurements of private records, with the same sums.
 
-    ``strategy``: of the first of them; ``rows``: of other batches; ``variance``: of the noise that these have together, in squared units of
-    y; ``precision``: one over the variance of the noise in what was measured of the very records to be
-    measured again, 0 for new ones.
+    Attributes
+    ----------
+    strategy : strategy of the first of them
+    rows : number of rows of other batches
+    variance : variance of the noise that these have together, in squared units of y
+    precision : one over the variance of the noise in what was measured of the very records to be
+        measured again, 0 for new ones
+
     """
 
     values: ClassVar[Array] = np.zeros(0)  # sums of more records are not known before
@@ -230,8 +277,25 @@ def hypotheses_given(
     target_weights: Array,
     factors: Sequence[Nystrom],
 ) -> list[Hypothesis]:
-    """One hypothesis per model: what is left unknown under it, and in what the plausible ones differ,
-    at the inputs and at the targets. ``factors``: of the models."""
+    """One hypothesis per model: what is left unknown under it, and in what the plausible ones
+    differ.
+
+    Parameters
+    ----------
+    earlier
+        The earlier measurements.
+    inputs
+        (inputs, columns), distinct.
+    strategy
+        How rows at them are weighed.
+    targets
+        (targets, columns).
+    target_weights
+        (targets,).
+    factors
+        Low-rank factors of the models at the inputs.
+
+    """
     mass, squares = strategy.masses()
     roots = np.sqrt(target_weights)[:, None]
     apart, apart_there = earlier.disagreement(inputs, targets, target_weights)
@@ -265,8 +329,10 @@ def strong(factor: Array, other: Array) -> tuple[Array, Array]:
 
 
 def relative(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """Weighted by one over what is left unknown too: average gains are then shares of that, and the
-    roughest models do not rule."""
+    """The hypotheses weighted by one over what is left unknown under each, too.
+
+    Average gains are then shares of that, and the roughest models do not rule.
+    """
     shares = np.array([h.weight / h.total for h in hypotheses])
     shares /= shares.sum()
     return [replace(h, weight=float(s)) for h, s in zip(hypotheses, shares, strict=True)]

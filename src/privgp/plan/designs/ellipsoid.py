@@ -17,10 +17,20 @@ GRADIENT_STEPS = 12
 
 
 def optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> Array:
-    """D-optimal weights of columns (rank, inputs) with ``columns @ columns.T = I``.
+    """D-optimal weights, (inputs,), of columns with ``columns @ columns.T = I``.
 
     Multiplicative steps, then Newton steps (interior point) on all columns while their equations
     are easy, then on a small active set to which the worst of the columns left out are added.
+
+    Parameters
+    ----------
+    columns
+        (rank, inputs).
+    tolerance
+        Certified distance from the best log det to stop at, in nats.
+    max_iterations
+        Largest number of all steps together; stopping early costs accuracy, never privacy.
+
     """
     rank, inputs = columns.shape
     share = max(tolerance / (20 * rank), 1e-12 * inputs)
@@ -162,5 +172,5 @@ def mixed(w: Array, share: float) -> Array:
 
 
 def square_norms(X: Array) -> Array:
-    """Squared norms of the columns of X."""
+    """Squared norms of the columns of X, (columns,)."""
     return np.asarray(np.einsum("ij,ij->j", X, X))

@@ -28,12 +28,19 @@ class Weighed(Protocol):
 
 @dataclass(frozen=True)
 class Masses:
-    """Weights of rows that are not counted one by one."""
+    """Weights of rows that are not counted one by one.
+
+    Attributes
+    ----------
+    sums, squares : (inputs,), of the row weights and of their squares
+
+    """
 
     sums: Array
     squares: Array
 
     def masses(self) -> tuple[Array, Array]:
+        """Sums of the row weights, and of their squares, at every input."""
         return self.sums, self.squares
 
 
@@ -46,7 +53,10 @@ FACTORS = (1.0, 0.5, 2.0, 0.25)
 
 
 def several_scales(models: Sequence[Hyperparameters]) -> list[Hyperparameters]:
-    """The models with shorter and longer lengthscales, weighted as the prior weights them."""
+    """The models with shorter and longer lengthscales, weighted as the prior weights them.
+
+    Each model comes with 1, 1/2, 2 and 1/4 of its lengthscales.
+    """
     shares = np.exp(-0.5 * np.square(np.log(FACTORS)))
     shares /= shares.sum() * len(models)
     return [
@@ -77,12 +87,30 @@ def hypotheses_for(
     *,
     whole: bool = False,
 ) -> list[Hypothesis]:
-    """One equally weighted hypothesis per model, through the low-rank factor of the chosen inputs.
+    """One hypothesis per model, through the low-rank factor of the chosen inputs.
 
-    ``factors``: these factors, where they are known already.
+    The factor leaves out a positive semidefinite residual of the prior, so a floor certified
+    with it is a floor for the whole prior too: see docs/proofs/aware.md.
 
-    The factor leaves out a positive semidefinite residual of the prior, so a floor certified with
-    it is a floor for the whole prior too: see docs/proofs/aware.md.
+    Parameters
+    ----------
+    models
+        With their weights.
+    inputs
+        (inputs, columns), distinct.
+    chosen
+        Places of the inputs that the factor goes through.
+    strategy
+        How rows at the inputs are weighed.
+    targets
+        (targets, columns).
+    target_weights
+        (targets,).
+    factors
+        These factors, if they are known already.
+    whole
+        Whether the prior variance at the targets counts what the factor leaves out.
+
     """
     mass, squares = strategy.masses()
     weight_sum = float(target_weights.sum())
@@ -108,7 +136,18 @@ def hypotheses_for(
 
 
 def factors_of(models: Sequence[Hyperparameters], inputs: Array, chosen: Integers) -> list[Nystrom]:
-    """The low-rank factor of every model's covariance through the chosen inputs."""
+    """The low-rank factor of every model's covariance through the chosen inputs.
+
+    Parameters
+    ----------
+    models
+        Each with its own input map.
+    inputs
+        (inputs, columns).
+    chosen
+        Places among the inputs.
+
+    """
     return [nystrom(model.kernel, model.input_map(inputs), chosen) for model in models]
 
 
@@ -120,8 +159,31 @@ def exact_certificate(
     target_weights: Array,
     noise: float,
 ) -> tuple[float, Array | None]:
-    """The posterior error at the targets without low rank, averaged over the models, and, where
-    (inputs, inputs) is small enough to hold, the slope G that certifies it."""
+    """The posterior error at the targets without low rank, averaged over the models.
+
+    Parameters
+    ----------
+    models
+        Equally weighted.
+    inputs
+        (inputs, columns), distinct.
+    strategy
+        The sums to measure.
+    targets
+        (targets, columns).
+    target_weights
+        (targets,).
+    noise
+        Lambda, the noise variance of every measured number.
+
+    Returns
+    -------
+    error : float
+        The weighted posterior variance.
+    slope : Array or None
+        G, (inputs, inputs), which certifies it; None if there are more than 3,000 inputs.
+
+    """
     B = strategy.matrix
     mass, squares = strategy.masses()
     A = B * mass

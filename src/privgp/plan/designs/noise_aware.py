@@ -27,10 +27,14 @@ CHEAP_ENTRIES = 20_000
 class Hypothesis:
     """One set of hyperparameters under which the measurement should be good.
 
-    ``factor``: (inputs, rank), the sums' signal covariance is ``factor factor^T``;
-    ``noise``: (inputs,), the sums' noise variance;
-    ``gram``: (rank, rank), ``F*^T W F*`` with F* the targets' factor and W their weights;
-    ``total``: the weighted prior variance at the targets; ``weight``: its share in the average.
+    Attributes
+    ----------
+    factor : (inputs, rank), the sums' signal covariance is ``factor factor^T``
+    noise : (inputs,), the sums' noise variance
+    gram : (rank, rank), ``F*^T W F*`` with F* the targets' factor and W their weights
+    total : the weighted prior variance at the targets
+    weight : its share in the average
+
     """
 
     factor: Array
@@ -50,8 +54,11 @@ class Hypothesis:
 class Certificate:
     """How near a strategy is to the best.
 
-    ``error``: the average weighted posterior variance at the targets under the hypotheses;
-    ``floor``: no strategy with columns of norm at most 1 has less; ``gap``: relative distance in std.
+    Attributes
+    ----------
+    error : the average weighted posterior variance at the targets under the hypotheses
+    floor : no strategy with columns of norm at most 1 has less
+
     """
 
     error: float
@@ -59,16 +66,34 @@ class Certificate:
 
     @property
     def gap(self) -> float:
+        """The relative distance from the floor, in std; infinite if the floor is 0."""
         return float(np.sqrt(self.error / self.floor) - 1.0) if self.floor > 0 else np.inf
 
 
 def aware_design(
     hypotheses: Sequence[Hypothesis], noise: float, rank: int, *, max_iterations: int = 200
 ) -> Array:
-    """A strategy with unit columns that (nearly) maximises the average gain; ``noise`` is lambda.
+    """A strategy with unit columns that (nearly) maximises the average gain.
 
-    L-BFGS over column-normalised matrices. How near it came is what ``certify`` tells; privacy does
+    L-BFGS over column-normalised matrices. ``certify`` computes how near it came; privacy does
     not depend on it.
+
+    Parameters
+    ----------
+    hypotheses
+        The search starts from the first one.
+    noise
+        Lambda, the noise variance of every measured number.
+    rank
+        How many numbers are measured.
+    max_iterations
+        Largest number of steps of L-BFGS.
+
+    Returns
+    -------
+    Array
+        B, (rank, inputs).
+
     """
     B = _starting_strategy(hypotheses[0], noise, rank)
     shape = B.shape
@@ -92,7 +117,18 @@ def aware_design(
 
 
 def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[float, Array]:
-    """F(B), averaged over the hypotheses, and its gradient."""
+    """F(B), averaged over the hypotheses, and its gradient, of B's shape.
+
+    Parameters
+    ----------
+    B
+        (measured, inputs).
+    hypotheses
+        With weights.
+    noise
+        Lambda.
+
+    """
     value, gradient = 0.0, np.zeros_like(B)
     for h in hypotheses:
         U, L = _measured(B, h, noise)
@@ -111,13 +147,22 @@ def log_left(B: Any, hypotheses: Sequence[Hypothesis], noise: float) -> float:
     """The weighted mean of the logarithms of what a measurement leaves unexplained.
 
     Logarithms, so that the roughest hypotheses, under which little can be learned, do not rule.
-    ``B``: (measured, inputs), also a sparse matrix.
+
+    Parameters
+    ----------
+    B
+        (measured, inputs); or sparse, of ones, with every input in one row.
+    hypotheses
+        With weights.
+    noise
+        Lambda.
+
     """
     value = 0.0
     for h in hypotheses:
         U = B @ h.factor
         S = U @ U.T
-        S += ((B * h.noise) @ B.T).toarray() if issparse(B) else (B * h.noise) @ B.T
+        S += np.diag(B @ h.noise) if issparse(B) else (B * h.noise) @ B.T
         S.flat[:: len(S) + 1] += noise
         L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
         told = float(np.vdot(cho_solve((L, True), U @ h.gram, check_finite=False), U))
@@ -130,10 +175,26 @@ def certify(
 ) -> Certificate:
     """The floor that no strategy can beat, from the linearisation of the concave gain at B^T B.
 
-    ``slope``: G = E^T E summed over targets and hypotheses, (inputs, inputs), where E is what the
-    measurement leaves unexplained of cov(f*, s); or E itself, (rank, inputs), if ``is_root``. For any
-    n > 0, ``max F <= F(B) + [(sum n) lambda_max(diag(n)^-1/2 G diag(n)^-1/2) - tr B G B^T] / noise``;
-    at the best B, where ``(B G)_i = n_i b_i``, the choice ``n_i = |(B G)_i|`` makes the bracket vanish.
+    Parameters
+    ----------
+    B
+        (measured, inputs), columns of norm at most 1.
+    error
+        That it leaves.
+    slope
+        G = E^T E summed over targets and hypotheses, (inputs, inputs), with E what the
+        measurement leaves unexplained of cov(f*, s); or E itself, (rank, inputs).
+    noise
+        Lambda.
+    is_root
+        Whether ``slope`` is E.
+
+    Notes
+    -----
+    For any n > 0, ``max F <= F(B) + [(sum n) lambda_max(diag(n)^-1/2 G diag(n)^-1/2) - tr B G
+    B^T] / noise``; at the best B, with ``(B G)_i = n_i b_i``, the choice ``n_i = |(B G)_i|``
+    makes the bracket vanish. docs/proofs/aware.md.
+
     """
     BG = (B @ slope.T) @ slope if is_root else B @ slope
     attained = float(np.vdot(B, BG))

@@ -23,12 +23,21 @@ PATIENCE = 2
 def partition(
     hypotheses: Sequence[Hypothesis], mass: Array, left: Callable[[Integers], float]
 ) -> Integers:
-    """The group of every input, such that the groups leave least to be explained.
+    """The group of every input, (inputs,), such that the groups leave least to be explained.
 
-    ``mass``: (inputs,), the sum of row weights at every input; ``left``: what groups leave, from the
-    group of every input. Groups are k-means clusters in the prior's own distance ``E (f(x) - f(x'))^2``,
-    averaged over the hypotheses, of all rows or of those that tell of the targets. Their number is
-    the best of a ladder, then of its neighbours between the rungs.
+    Groups are k-means clusters in the prior's own distance ``E (f(x) - f(x'))^2``, averaged over
+    the hypotheses, of all rows or of those that tell of the targets. Their number is the best of
+    a ladder, then of its neighbours between the rungs.
+
+    Parameters
+    ----------
+    hypotheses
+        With weights.
+    mass
+        (inputs,), the sum of row weights at every input.
+    left
+        The error that groups leave, from the group of every input.
+
     """
     places = _coordinates(hypotheses, mass)
     weights = mass, mass * _relevance(hypotheses, mass)

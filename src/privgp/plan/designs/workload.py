@@ -27,9 +27,14 @@ RANK_CUTOFF = 1e-10
 class Design:
     """A factorisation ``reconstruction @ strategy`` of the workload with its certificate.
 
-    ``strategy``: B (rank, inputs), columns of norm at most 1; ``reconstruction``: R (targets, rank);
-    ``gap``: how far the objective can be from its optimum, relative and in std for trace and max,
-    in nats of log det M for logdet.
+    Attributes
+    ----------
+    strategy : B (rank, inputs), columns of norm at most 1
+    reconstruction : R (targets, rank)
+    gap : how far the objective can be from its optimum, relative and in std for trace and max,
+        in nats of log det M for logdet
+    objective : the objective it was made for
+
     """
 
     strategy: Array
@@ -46,12 +51,30 @@ def design(
     tolerance: float = 0.01,
     max_iterations: int = 500,
 ) -> Design:
-    """The design for the workload C (targets, inputs) that is best for ``objective``.
+    """The design for the workload C that is best for ``objective``.
 
-    ``"trace"`` minimises ``sum_p w_p var_p``, ``"max"`` minimises ``max_p w_p var_p``, ``"logdet"``
-    the volume of the noise, ``log det M``. Directions of the (weighted) workload below 1e-10 of the
-    largest are dropped from the release. ``weights``: (targets,), positive, all 1 unless given.
-    ``tolerance``: certified excess to stop at, relative in variance, or in nats for logdet.
+    Directions of the (weighted) workload below 1e-10 of the largest are dropped from the
+    release.
+
+    Parameters
+    ----------
+    C
+        (targets, inputs), finite.
+    objective
+        "trace" minimises ``sum_p w_p var_p``, "max" minimises ``max_p w_p var_p``, "logdet"
+        the volume of the noise, ``log det M``.
+    weights
+        (targets,), positive, all 1 by default.
+    tolerance
+        Certified excess to stop at, relative in variance, or in nats for logdet.
+    max_iterations
+        After which it stops anyway; that costs accuracy, never privacy.
+
+    Raises
+    ------
+    ValueError
+        An argument is not what it should be.
+
     """
     workload, root = _checked(C, objective, weights, tolerance, max_iterations)
     targets, inputs = workload.shape
@@ -75,9 +98,16 @@ def trace_design(
 ) -> tuple[Array, Array, float]:
     """``A = F B`` of least ``tr F F^T`` with unit columns of B: (B, F, gap in std).
 
-    A: (rank, inputs), of full row rank. With v on the simplex and ``S`` the singular values of
-    ``A diag(v)^1/2``, no factorisation has less variance than ``(tr S)^2``; ``M = (A diag(v) A^T)^1/2``
-    attains it at the best v.
+    With v on the simplex and ``S`` the singular values of ``A diag(v)^1/2``, no factorisation
+    has less variance than ``(tr S)^2``; ``M = (A diag(v) A^T)^1/2`` attains it at the best v.
+
+    Parameters
+    ----------
+    A
+        (rank, inputs), of full row rank.
+    tolerance, max_iterations
+        As in ``design``.
+
     """
 
     def evaluate(v: Array) -> tuple[float, list[Array]]:
@@ -96,9 +126,19 @@ def max_design(
 ) -> tuple[Array, Array, float]:
     """``A = F B`` of least ``max_p |rows_p F|^2`` with unit columns of B: (B, F, gap in std).
 
-    A: (rank, inputs), rows: (targets, rank), both of full rank; the workload is ``rows @ A``. With v
-    and omega on the simplex and ``S`` the singular values of ``diag(omega)^1/2 rows A diag(v)^1/2``,
-    no factorisation has a largest variance below ``(tr S)^2``.
+    With v and omega on the simplex and ``S`` the singular values of
+    ``diag(omega)^1/2 rows A diag(v)^1/2``, no factorisation has a largest variance below ``(tr
+    S)^2``.
+
+    Parameters
+    ----------
+    A
+        (rank, inputs), of full rank.
+    rows
+        (targets, rank), of full rank; the workload is ``rows @ A``.
+    tolerance, max_iterations
+        As in ``design``.
+
     """
 
     def evaluate(v: Array, omega: Array) -> tuple[float, list[Array]]:
@@ -123,9 +163,17 @@ def logdet_design(
 ) -> tuple[Array, Array, float]:
     """``A = F B`` of least ``log det F F^T`` with unit columns of B: (B, F, gap in nats).
 
-    A: (rank, inputs), of full row rank. ``M = F F^T`` is the smallest ellipsoid about all ``+-a_i``,
-    ``M = r sum_i w_i a_i a_i^T`` with D-optimal w; it does not depend on the basis, so the columns
-    are made orthonormal first: nearly dependent targets then cost no accuracy.
+    ``M = F F^T`` is the smallest ellipsoid about all ``+-a_i``, ``M = r sum_i w_i a_i a_i^T``
+    with D-optimal w; it does not depend on the basis, so the columns are made orthonormal first:
+    nearly dependent targets then cost no accuracy.
+
+    Parameters
+    ----------
+    A
+        (rank, inputs), of full row rank.
+    tolerance, max_iterations
+        As in ``design``.
+
     """
     rank = A.shape[0]
     Q, T = np.linalg.qr(A.T)

@@ -29,12 +29,18 @@ FURTHEST_POINTS = 512
 
 @dataclass(frozen=True)
 class Features(RecordSums, FeatureMap):
-    """What is measured of ``rows`` records with Gaussian noise: their Gram matrix, the sums of their
-    features times outputs, and an energy.
+    """Sums of features of ``rows`` records, with Gaussian noise.
 
-    ``gram_weight``: a, of the Gram matrix; free up to ``sqrt(1/2)``
-    ``energy_weight``: at most 1, and 0 when it is not measured
-    ``classes``: K of labels, each with sums of its own and no energy; else 1
+    Measured are their Gram matrix, the sums of their features times outputs, and an energy.
+
+    Attributes
+    ----------
+    rows : how many records there are; public
+    gram_weight : a, of the Gram matrix; free up to ``sqrt(1/2)``
+    energy_weight : at most 1, and 0 when it is not measured
+    law : distribution of the noise
+    classes : K of labels, each with sums of its own and no energy; else 1
+
     """
 
     rows: int
@@ -45,6 +51,7 @@ class Features(RecordSums, FeatureMap):
 
     @property
     def size(self) -> int:
+        """How many numbers are measured."""
         k = len(self.matrix)
         return k * (k + 1) // 2 + k * self.classes + int(self.energy_weight > 0)
 
@@ -53,7 +60,14 @@ class Features(RecordSums, FeatureMap):
         return PeopleFeatures(**vars(self))
 
     def check(self) -> None:
-        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it."""
+        """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it.
+
+        Raises
+        ------
+        ValueError
+            Shapes, bounds or weights do not belong together.
+
+        """
         inputs = (self.inducing.shape[-1],)
         fits = (
             self.low.shape == self.high.shape == inputs != (0,)
@@ -92,8 +106,11 @@ class Features(RecordSums, FeatureMap):
         return rounding(self.rows * self.most_records + 12) * self.rows * parts * (1.0 + 1e-9)
 
     def furthest(self) -> tuple[Array, Array]:
-        """What one record adds, twice: two outputs at the ends of their range, or labels of one class
-        or of two, at places whose features have the product that moves most."""
+        """The contributions of two records that are as far apart as any on a fine grid.
+
+        Two outputs at the ends of their range, or labels of one class or of two, at places whose
+        features have the product that moves most.
+        """
         phi = self.at(spread_points(self.low, self.high, FURTHEST_POINTS, 2))
         products = np.clip(phi @ phi.T, -1.0, 1.0)
         # outcomes, and by how much the product of two features moves them further apart
@@ -117,15 +134,18 @@ class Features(RecordSums, FeatureMap):
         return float(np.sqrt(1.0 - 1.0 / self.classes))
 
     def sum_std(self, noise_std: float) -> float:
+        """Std of the noise on a sum of outputs, for noise of this std on every number."""
         std = super().sum_std(noise_std)
         return std if self.classes == 1 else self.spread * std
 
     def sums_and_counts(self, numbers: Array) -> tuple[Array, None]:
+        """The sums of outputs, with several classes those of each about the even share; no counts."""
         if self.classes == 1:
             return numbers, None
         return self.spread * about_even(numbers.reshape(self.classes, -1)), None
 
     def read(self, numbers: Array, noise: Noise, half_width: float) -> Measurement:
+        """The released numbers in units of y, with the noisy Gram matrix of the features."""
         k = len(self.matrix)
         triangle, rest = np.split(numbers, [k * (k + 1) // 2])
         gram = unpacked(triangle / self.gram_weight, k)

@@ -41,9 +41,11 @@ class FeatureRecords(Records):
         return left_by_rows(model, points, even, points, targets)
 
     def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+        """Refuse: no bound is known of how near features are to the best."""
         raise ValueError("a plan that measures features has no certificate of its error.")
 
     def describe_rows(self, plan: Plan) -> str:
+        """How many records are measured by how many features, in words."""
         features: Any = plan.strategy
         return (
             f"{features.rows} {features.counted} with {len(features.matrix)} features of the inputs"

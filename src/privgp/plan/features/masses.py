@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cholesky, lapack
 from sklearn.gaussian_process.kernels import Matern
 
 from privgp.gp.features import spread_points
@@ -22,23 +22,49 @@ TOTAL_PRECISION = 1e3  # of the sum of all masses, which is known, against a mea
 
 
 def precision_of(features: Features, phi: Array, noise_std: float) -> Array:
-    """How well the Gram matrix and the number of records tell masses with these features,
-    (points, points): the inner products of what they add to it, over the noise variance."""
+    """How well the Gram matrix and the number of records tell masses, (points, points).
+
+    The inner products of what masses at these points add to it, over the noise variance.
+
+    Parameters
+    ----------
+    features
+        The features that are measured.
+    phi
+        (points, features), at the points.
+    noise_std
+        std of the noise on every number.
+
+    """
     products = np.square(phi @ phi.T) * (features.gram_weight / noise_std) ** 2
     return np.asarray(products + (TOTAL_PRECISION / noise_std) ** 2)
 
 
 def even_masses(features: Features, noise_std: float) -> tuple[Array, Array, Array]:
-    """Evenly spread points, their masses, and the covariance that a measurement will leave of them."""
+    """Evenly spread points, their masses, and the covariance that a measurement will leave of them.
+
+    Parameters
+    ----------
+    features
+        The features that are measured.
+    noise_std
+        std of the noise on every number.
+
+    Returns
+    -------
+    points, masses, covariance : Array
+        (points, inputs), (points,), (points, points).
+
+    """
     points, even = even_points(features.low, features.high), features.rows / SUPPORT
     _, inverse = _even_places(len(features.low))
     precision = precision_of(features, features.at(points), noise_std) + inverse / even**2
-    left = cho_solve(cho_factor(precision), np.eye(SUPPORT))
-    return points, np.full(SUPPORT, even), left
+    half, _ = lapack.dpotri(cholesky(precision, lower=True), lower=True)  # of the inverse
+    return points, np.full(SUPPORT, even), np.tril(half) + np.tril(half, -1).T
 
 
 def even_points(low: Array, high: Array) -> Array:
-    """Points that stand for records spread evenly over the domain."""
+    """512 points that stand for records spread evenly over the domain, (points, inputs)."""
     return np.asarray(low + _even_places(len(low))[0] * (high - low))
 
 
@@ -63,11 +89,25 @@ def feature_functionals(
 ) -> Functionals:
     """The measured sums as functionals of f, for ``masses`` records at each of the points.
 
-    ``unit``: where outputs are counts, the rate that rates are multiples of.
+    With F the values of f there: ``t = B masses F + B (n - masses) F + scatter``, B the
+    features. The second term has covariance ``B (covariance * squares) B^T``; the third, of
+    outputs about f, ``s^2 B masses B^T``.
 
-    With F the values of f there: ``t = B masses F + B (n - masses) F + scatter``, B the features. The
-    second term has covariance ``B (covariance * squares) B^T``, ``squares`` being E[F F^T]; the third,
-    of outputs about f, ``s^2 B masses B^T``.
+    Parameters
+    ----------
+    features
+        The features that are measured.
+    points
+        (points, inputs).
+    masses
+        (points,).
+    covariance
+        (points, points), of the masses.
+    squares
+        E[F F^T], (points, points).
+    unit
+        If outputs are counts, the rate that rates are multiples of.
+
     """
     B = features.at(points).T
     weights = np.ascontiguousarray(B * masses)
@@ -93,7 +133,18 @@ def feature_functionals(
 def even_functionals(
     features: Features, noise_std: float, model: Hyperparameters, unit: float | None = None
 ) -> Functionals:
-    """The same for records spread evenly, as uncertain as this noise leaves them."""
+    """The same for records spread evenly, as uncertain as this noise leaves them.
+
+    Parameters
+    ----------
+    features, unit
+        As in ``feature_functionals``.
+    noise_std
+        std of the noise on every number.
+    model
+        Model of f, which E[F F^T] is taken from.
+
+    """
     points, masses, covariance = even_masses(features, noise_std)
     squares = evaluate(outcome_model(model, unit).kernel, points)
     return feature_functionals(features, points, masses, covariance, squares, unit)

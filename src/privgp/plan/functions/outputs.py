@@ -27,7 +27,16 @@ NOT_DEFINITE = "the kernel matrix is not positive definite: raise noise_variance
 @dataclass(frozen=True)
 class FunctionModel:
     """The public part of a whole-function release, linear in the sums of outputs per input.
-    ``inputs``: distinct rows of X; ``counts``: of each; ``nodes``: inducing inputs."""
+
+    Attributes
+    ----------
+    kernel : kernel of the posterior
+    noise_variance : variance of an output about the function
+    inputs : (inputs, columns), distinct rows of X
+    counts : (inputs,), of each
+    nodes : (nodes, columns), inducing inputs; None for the exact posterior
+
+    """
 
     kernel: Kernel
     noise_variance: Positive
@@ -39,10 +48,12 @@ class FunctionModel:
 
     @property
     def columns(self) -> int:
+        """How many inputs a point has."""
         return int(self.inputs.shape[1])
 
     @property
     def rows(self) -> int:
+        """How many outputs there are."""
         return int(self.counts.sum())
 
     @cached_property
@@ -60,7 +71,7 @@ class FunctionModel:
 
     @cached_property
     def node_factor(self) -> Array:
-        """L with L L^T = k(Z, Z)."""
+        """L, (nodes, nodes), lower triangular, with L L^T = k(Z, Z)."""
         assert self.nodes is not None
         return stable_cholesky(evaluate(self.kernel, self.nodes))
 
@@ -80,7 +91,7 @@ class FunctionModel:
         return np.asarray(solve_triangular(self.node_factor, cross, lower=True, check_finite=False))
 
     def node_values(self, points: Array, numbers: Array) -> Array:
-        """``k(points, Z) L^-T numbers``, in blocks of one shape, so that batching changes no bit."""
+        """``k(points, Z) L^-T numbers``, (points,), in blocks of one shape."""
         out = np.empty(len(points))
         for start in range(0, len(points), BLOCK):
             part = points[start : start + BLOCK]
@@ -89,13 +100,13 @@ class FunctionModel:
         return out
 
     def noise_shape(self, points: Array) -> Array:
-        """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points."""
+        """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points, (points,)."""
         if self.nodes is None:
             return np.full(len(points), np.sqrt(variance(self.kernel)))
         return column_norms(self._whitened(points))
 
     def exact_norms(self) -> Array:
-        """For every distinct input the norm of the function that one unit of output there adds."""
+        """The norm of the function that one unit of output at an input adds, (inputs,)."""
         if self.nodes is not None:
             return column_norms(self.node_rows)
         A = self.coefficients
@@ -103,7 +114,21 @@ class FunctionModel:
         return np.sqrt(np.maximum(moved, 0.0))
 
     def norm(self, sensitivity: str, declared: float | None = None) -> float:
-        """The bound of these norms that was asked for; ``declared``: a dominance, for Varah's."""
+        """The bound of these norms that was asked for.
+
+        Parameters
+        ----------
+        sensitivity
+            "exact", "infinity", "nonnegative" or "varah".
+        declared
+            a dominance, for Varah's bound; the inputs must have it.
+
+        Raises
+        ------
+        ValueError
+            The inputs lie closer together than was declared, or K is not dominant.
+
+        """
         if sensitivity == "exact":
             return float(self.exact_norms().max())
         if sensitivity == "varah":
@@ -119,7 +144,16 @@ class FunctionModel:
         return float(np.sqrt(variance(self.kernel)) * bound)
 
     def noise(self, epsilon: float, delta: float, norm: float) -> GaussianNoise:
-        """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for."""
+        """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for.
+
+        Parameters
+        ----------
+        epsilon, delta
+            The budget of all answers together.
+        norm
+            Half the sensitivity, in the norm of the kernel.
+
+        """
         size = MAX_POINTS if self.nodes is None else len(self.nodes)
         rows = float(self.counts.sum())
         # ||error|| <= gamma sum_j mass_j ||b_j||, as in docs/proofs/measure.md
@@ -128,7 +162,7 @@ class FunctionModel:
 
 
 def inverse_covariance(model: FunctionModel) -> Array:
-    """K^-1 over all rows, equal inputs repeated."""
+    """K^-1 over all rows, (rows, rows), equal inputs repeated."""
     X = np.repeat(model.inputs, model.counts.astype(np.int64), axis=0)
     K = evaluate(model.kernel, X)
     K.flat[:: len(K) + 1] += model.noise_variance

@@ -36,7 +36,15 @@ LEAST, NOISE, EXTRA = 1e-6, "noise_variance", "extra_noise"
 @dataclass(frozen=True)
 class Calibration:
     """The least noise that meets a budget, to be put into ``set_params``, and its epsilon.
-    ``regularisation``: the root of noise variance over kernel variance; ``extra_noise``: a std."""
+
+    Attributes
+    ----------
+    regularisation : the root of noise variance over kernel variance
+    noise_variance : in squared units of y
+    extra_noise : a std, in units of y
+    epsilon : that is reached at the model's delta
+
+    """
 
     regularisation: float
     noise_variance: float
@@ -46,7 +54,18 @@ class Calibration:
 
 @dataclass(frozen=True)
 class PathModel(DomainModel):
-    """All that fixes the law of the paths, checked; ``sensitivity``: a name or a norm."""
+    """All that fixes the distribution of the paths, checked and public.
+
+    Attributes
+    ----------
+    y_bounds : declared
+    paths : how many are drawn of one posterior
+    extra_noise : std of Gaussian-process noise added to each, in units of y
+    delta : delta of the guarantee
+    sensitivity : "auto" or "paper", or the norm of one function
+    max_points : how many are ever answered
+
+    """
 
     y_bounds: tuple[float, float]
     paths: int
@@ -64,10 +83,12 @@ class PathModel(DomainModel):
 
     @property
     def half_width(self) -> float:
+        """Half the width of the outputs' bounds."""
         return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
 
     @property
     def bounds(self) -> str:
+        """Which bounds of divergences are used: "paper" or "sharp"."""
         return "paper" if self.sensitivity == "paper" else "sharp"
 
     def precision(self, records: int) -> PathPrecision:
@@ -83,7 +104,14 @@ class PathModel(DomainModel):
         return math.sqrt((precision.nugget + precision.lattice_nugget) * variance(self.kernel))
 
     def mean_sensitivity(self, records: int) -> MeanSensitivity:
-        """For outputs in their bounds, in units of y."""
+        """How far one record moves the posterior mean, for outputs in their bounds, in units of y.
+
+        Parameters
+        ----------
+        records
+            How many there are.
+
+        """
         shape = self.shape(records)
         if isinstance(self.sensitivity, float):
             # given in the kernel's own Hilbert space; the lemma divides the kernel by its variance
@@ -92,6 +120,7 @@ class PathModel(DomainModel):
         return replace(unit, value=unit.value * self.half_width)
 
     def curve(self, records: int) -> PathCurve:
+        """The Renyi divergences of all paths at all points together, rounding included."""
         precision = self.precision(records)
         influence, shift = influence_and_shift(
             sensitivity=self.mean_sensitivity(records).value,
@@ -103,10 +132,25 @@ class PathModel(DomainModel):
         return PathCurve(influence, shift, self.paths, self.bounds, *charge)
 
     def epsilon(self, records: int) -> float:
+        """The epsilon of all paths at all points together, at the model's delta."""
         return epsilon_for([self.curve(records)], self.delta, self.bounds)
 
     def guarantee(self, records: int, *, simulated: bool) -> Guarantee:
-        """What is promised of all paths at all points together."""
+        """The guarantee of all paths at all points together.
+
+        Parameters
+        ----------
+        records
+            How many there are; public.
+        simulated
+            The noise does not protect.
+
+        Raises
+        ------
+        ValueError
+            Rounding errors cannot be bounded.
+
+        """
         epsilon = self.epsilon(records)
         if epsilon == math.inf:
             raise ValueError("rounding is not bounded: raise noise_variance or lower max_points.")
@@ -139,7 +183,23 @@ class PathModel(DomainModel):
         )
 
     def calibrated(self, epsilon: float, records: int, by: str) -> Calibration:
-        """The least noise variance, or extra noise, with which the paths are epsilon-private."""
+        """The least noise variance, or extra noise, with which the paths are epsilon-private.
+
+        Parameters
+        ----------
+        epsilon
+            To reach at the model's delta.
+        records
+            How many there are.
+        by
+            "noise_variance" or "extra_noise".
+
+        Raises
+        ------
+        ValueError
+            Nothing within reach meets it.
+
+        """
         check_choice("by", by, (NOISE, EXTRA))
         check_budget(epsilon, self.delta)
         scale = variance(self.kernel)
@@ -173,6 +233,14 @@ class PathModel(DomainModel):
 
 
 def path_model(given: Mapping[str, Any]) -> PathModel:
+    """A checked model from the arguments of ``PosteriorPaths``.
+
+    Raises
+    ------
+    ValueError
+        An argument is out of range, or the kernel's values have no proved error.
+
+    """
     domain = domain_pairs("domain", given["domain"])
     y_bounds = check_bounds("y_bounds", given["y_bounds"])
     kernel, noise = signal_and_noise(given["kernel"], given["noise_variance"], len(domain))
@@ -210,6 +278,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def check_count(n: Any) -> int:
+    """The number of records as an integer; ValueError unless it is one of at least 1."""
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise ValueError("n must be the number of records, at least 1.")
     return int(n)

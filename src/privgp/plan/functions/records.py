@@ -40,7 +40,15 @@ TOO_FAR = "these points are too far away for the kernel to be computed."
 
 @dataclass(frozen=True)
 class DomainModel:
-    """A Gaussian process on the declared domain of private inputs, one (low, high) per column."""
+    """A Gaussian process on the declared domain of private inputs.
+
+    Attributes
+    ----------
+    kernel : kernel of the posterior
+    noise_variance : variance of an output about the function
+    domain : one (low, high) per column
+
+    """
 
     kernel: Kernel
     noise_variance: Positive
@@ -48,6 +56,7 @@ class DomainModel:
 
     @property
     def columns(self) -> int:
+        """How many inputs a point has."""
         return len(self.domain)
 
     @property
@@ -56,19 +65,33 @@ class DomainModel:
         return np.array([high - low for low, high in self.domain])
 
     def shape(self, records: int) -> PosteriorShape:
+        """All that the sensitivity of a posterior of this many records depends on."""
         return posterior_shape(self.kernel, self.noise_variance, self.widths, records)
 
 
 @dataclass(frozen=True)
 class RecordsModel(DomainModel):
-    """The public part of a whole-function release of private records."""
+    """The public part of a whole-function release of private records.
+
+    Attributes
+    ----------
+    rows : how many records there are
+
+    """
 
     rows: Count
 
     nodes = None  # there are no inducing inputs
 
     def norm(self, sensitivity: str) -> float:
-        """Half the sensitivity in the norm of the kernel, for outputs in [-1, 1]."""
+        """Half the sensitivity in the norm of the kernel, for outputs in [-1, 1].
+
+        Parameters
+        ----------
+        sensitivity
+            "exact", the least bound that is proved, or "paper".
+
+        """
         shape = self.shape(self.rows)
         if sensitivity == "paper":
             bound = mean_sensitivity(shape, "paper").value
@@ -79,12 +102,21 @@ class RecordsModel(DomainModel):
         return 0.5 * bound / math.sqrt(variance(self.kernel)) * UP
 
     def noise(self, epsilon: float, delta: float, norm: float) -> GaussianNoise:
-        """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for."""
+        """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for.
+
+        Parameters
+        ----------
+        epsilon, delta
+            The budget of all answers together.
+        norm
+            Half the sensitivity, in the norm of the kernel.
+
+        """
         residual_room(self.kernel, self.widths)  # refuses kernels of too many parts
         return gaussian_noise(epsilon, delta, MOST_POINTS, 2.0 * norm, self.float_error())
 
     def noise_shape(self, points: Array) -> Array:
-        """Std of ``G ~ GP(0, k)`` at points."""
+        """Std of ``G ~ GP(0, k)`` at points, (points,)."""
         return np.full(len(points), np.sqrt(variance(self.kernel)))
 
     def float_error(self) -> float:
@@ -103,7 +135,14 @@ class RecordsModel(DomainModel):
         return (as_function + given + 1.01 * lost * (norm + given)) * UP
 
     def weights_error(self) -> tuple[float, float]:
-        """Bounds of |E| and of |weights|, where ``(K + s^2 I + E) weights = outputs``."""
+        """Bounds of |E| and of |weights|, where ``(K + s^2 I + E) weights = outputs``.
+
+        Raises
+        ------
+        ValueError
+            The noise variance is too small for that many records.
+
+        """
         n, v, s2 = self.rows, variance(self.kernel), self.noise_variance
         kernel = rounding_error(self.kernel, self.widths)
         solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
@@ -113,9 +152,11 @@ class RecordsModel(DomainModel):
 
 
 def prior_norm_bound(shape: PosteriorShape) -> float:
-    """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r, for a
-    kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000 cells;
-    in a cell numerator and denominator take their own extremes."""
+    """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r.
+
+    For a kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000
+    cells; in a cell numerator and denominator take their own extremes.
+    """
     c = math.sqrt((shape.records - 1) / shape.ridge)
     high = shape.largest_variance
     edges = np.geomspace(min(shape.least_variance, high), high, CELLS + 1)
@@ -133,9 +174,19 @@ def prior_norm_bound(shape: PosteriorShape) -> float:
 
 
 def residual_room(kernel: Kernel, widths: Array) -> float:
-    """How large the computed residual may be, so that the true one is at most half the nugget, for
-    points of a box with sides ``widths`` (inputs,). Computing it errs by at most
-    ``gamma |l_a| |l_b|`` an entry, the kernel by its own error, both times the number of points."""
+    """How large the computed residual may be, so that the true one is at most half the nugget.
+
+    Computing it errs by at most ``gamma |l_a| |l_b|`` an entry, the kernel by its own error,
+    both times the number of points.
+
+    Parameters
+    ----------
+    kernel
+        With a proved error.
+    widths
+        (inputs,), the sides of the box that the points lie in.
+
+    """
     unseen = UNSEEN + MOST_POINTS * rounding_error(kernel, widths)
     room = (0.5 * NUGGET - unseen) * variance(kernel)
     if not room > NUGGET / 16.0 * variance(kernel):
@@ -145,7 +196,15 @@ def residual_room(kernel: Kernel, widths: Array) -> float:
 
 @dataclass(frozen=True)
 class FactorRows:
-    """Further rows of L, (new, old + new), and the squared residual of all rows up to these."""
+    """Further rows of L.
+
+    Attributes
+    ----------
+    points : (new, columns)
+    lower : (new, old + new)
+    residual : the squared residual of all rows up to these
+
+    """
 
     points: Array
     lower: Array
@@ -153,7 +212,14 @@ class FactorRows:
 
 
 class CheckedFactor:
-    """L at the points asked so far, which lie in a box with sides ``widths``; all of it is public."""
+    """L at the points asked so far; all of it is public.
+
+    Parameters
+    ----------
+    kernel : kernel of the noise
+    widths : (columns,), the sides of the box that the points lie in
+
+    """
 
     def __init__(self, kernel: Kernel, widths: Array) -> None:
         self.kernel, self.points = kernel, np.empty((0, len(widths)))
@@ -161,7 +227,19 @@ class CheckedFactor:
         self._room = residual_room(kernel, widths)
 
     def propose(self, points: Array) -> FactorRows:
-        """What further points add; refuses any that leave too large a residual. Changes nothing."""
+        """The rows that further points add. Changes nothing.
+
+        Parameters
+        ----------
+        points
+            (new, columns).
+
+        Raises
+        ------
+        ValueError
+            They would leave too large a residual.
+
+        """
         above = values_by_differences(self.kernel, self.points, points)
         own = values_by_differences(self.kernel, points, points)
         own.flat[:: len(own) + 1] += NUGGET * variance(self.kernel)
@@ -186,10 +264,22 @@ class CheckedFactor:
         return stated <= self._room and float(np.linalg.norm(apart)) <= stated + 2.0 * UNSEEN * v
 
     def accept(self, rows: FactorRows) -> None:
+        """Make rows, as ``propose`` returned them, part of the factor."""
         self.catch_up(np.vstack([self.points, rows.points]), list(rows.lower), rows.residual)
 
     def catch_up(self, points: Array, rows: Sequence[Array], residual: float) -> None:
-        """Take these rows as they were stored, the last of which belong to the last points."""
+        """Take these rows as they were stored, the last of which belong to the last points.
+
+        Parameters
+        ----------
+        points
+            (points, columns), all of them.
+        rows
+            The rows of L, at least those that are lacking.
+        residual
+            Squared, of all rows.
+
+        """
         missing = len(points) - self._factor.size
         if missing:
             lower = np.zeros((missing, len(points)))

@@ -15,8 +15,16 @@ from privgp.types import Array
 
 @dataclass(frozen=True)
 class PriorDraws:
-    """Synthetic datasets, ``inputs`` (draws, records, columns) and ``outputs`` (draws, records)
-    about the centre of their bounds; their functions, ``truth`` (draws, points) at ``points``."""
+    """Synthetic datasets and the functions behind them.
+
+    Attributes
+    ----------
+    inputs : (draws, records, columns)
+    outputs : (draws, records), about the centre of their bounds
+    points : (points, columns)
+    truth : (draws, points), the functions there
+
+    """
 
     inputs: Array = field(repr=False)
     outputs: Array = field(repr=False)
@@ -39,11 +47,19 @@ class PriorDraws:
 
     @property
     def records(self) -> int:
+        """How many records each dataset has."""
         return int(self.inputs.shape[1])
 
 
 class ManyPosteriors:
-    """The posteriors of all draws under one unit kernel, for any ridge."""
+    """The posteriors of all draws under one unit kernel, for any ridge.
+
+    Parameters
+    ----------
+    draws : synthetic
+    kernel : one of variance 1
+
+    """
 
     def __init__(self, draws: PriorDraws, kernel: Kernel) -> None:
         spectra, vectors = np.linalg.eigh([evaluate(kernel, X) for X in draws.inputs])
@@ -54,7 +70,14 @@ class ManyPosteriors:
         self._squares = self._crosses**2
 
     def at(self, ridge: float) -> tuple[Array, Array]:
-        """Mean and variance, each (draws, points), the kernel having variance 1."""
+        """Mean and variance, each (draws, points), the kernel having variance 1.
+
+        Parameters
+        ----------
+        ridge
+            r^2, noise variance over kernel variance.
+
+        """
         weights = 1.0 / (self._spectra + ridge)
         mean = np.einsum("jti,ji->jt", self._crosses, weights * self._outputs)
         variance = 1.0 - np.einsum("jti,ji->jt", self._squares, weights)

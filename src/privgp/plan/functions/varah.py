@@ -12,7 +12,18 @@ from privgp.types import Array
 
 
 def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Array) -> float:
-    """The dominance of K for ``counts`` rows per input, rounded down; not positive if K has none."""
+    """The dominance of K for ``counts`` rows per input, rounded down; not positive if K has none.
+
+    Parameters
+    ----------
+    kernel, noise_variance
+        Kernel and noise variance of K.
+    inputs
+        (inputs, columns), distinct.
+    counts
+        (inputs,).
+
+    """
     v = variance(kernel)
     sums = np.abs(evaluate(kernel, inputs)) @ counts  # the diagonal once, others in full
     sums *= 1.0 + rounding(len(inputs) + 64)
@@ -22,9 +33,28 @@ def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Arra
 def separated_dominance(
     kernel: Kernel, noise_variance: float, separation: float, rows: int
 ) -> float:
-    """A dominance that all inputs have whose one column is nowhere closer than ``separation``. With
-    k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows: the
-    m-th neighbour on either side is at least m times that away. Depends on no input."""
+    """A dominance that all inputs have whose one column is nowhere closer than ``separation``.
+
+    With k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows:
+    the m-th neighbour on either side is at least m times that away. Depends on no input.
+
+    Parameters
+    ----------
+    kernel
+        One that falls with the distance.
+    noise_variance
+        Variance of an output about the function.
+    separation
+        In units of the input.
+    rows
+        How many inputs there are.
+
+    Raises
+    ------
+    ValueError
+        The kernel does not fall with the distance, or a number is out of range.
+
+    """
     if not (np.isfinite(separation) and separation > 0):
         raise ValueError(f"separation must be positive and finite, got {separation}.")
     if rows < 1:

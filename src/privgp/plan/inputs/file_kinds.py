@@ -21,14 +21,31 @@ PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": 
 
 @dataclass(frozen=True)
 class KnownTable(Table):
-    """A table whose columns are known for what they are."""
+    """A table whose columns are known for what they are.
+
+    Attributes
+    ----------
+    kinds : kinds of the columns
+
+    """
 
     kinds: Inputs | None = None
 
 
 def file_inputs(files: Files, names: tuple[str, ...], declared: Any) -> Inputs | None:
-    """What the columns are: as declared, else as the type of a Parquet column says; None if all are
-    numbers. Levels that are not declared are read off all files."""
+    """The kinds of the columns of a table in files; None if all are numbers.
+
+    Parameters
+    ----------
+    files
+        Files of the table.
+    names
+        Names of the columns.
+    declared
+        Kinds by name, or None; other columns have the kind of their Parquet type. Levels that
+        are not declared are read off all files, by one pass over the column.
+
+    """
     if isinstance(declared, Inputs):
         return declared
     if not isinstance(declared, Mapping | None):
@@ -62,14 +79,30 @@ def _levels(files: Files, name: str) -> Any:
 
 
 def known_table(files: Files, kinds: Inputs) -> KnownTable:
-    """All rows of a table that is read into memory."""
+    """All rows of a table that is read into memory, with their kinds."""
     read = [frame for _, _, frame in files.batches(kinds.names)]
     cells = [joined([frame[name].to_numpy() for frame in read]) for name in kinds.names]
     return KnownTable(kinds.names, tuple(cells), kinds=kinds)
 
 
 def located(frame: Any, kinds: Inputs, path: str) -> Array:
-    """Where the kernel has rows of a file, (rows, width)."""
+    """The coordinates of rows of a file, (rows, width).
+
+    Parameters
+    ----------
+    frame
+        Some rows.
+    kinds
+        Kinds of the columns.
+    path
+        Path of the file, named in an error.
+
+    Raises
+    ------
+    TableError
+        A cell is missing or of another kind; the column is named, no cell.
+
+    """
     parts = []
     for column in kinds.columns:
         cells = [frame[name].to_numpy() for name in column.names]

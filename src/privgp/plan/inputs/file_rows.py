@@ -19,8 +19,16 @@ Read = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class TableRows:
-    """The input columns ``names`` of the rows from ``first`` to ``stop``. ``kinds``: what they are, if
-    they are not all numbers."""
+    """The input columns of a range of rows in files; see ``Rows``.
+
+    Attributes
+    ----------
+    files : files of the table
+    names : names of the input columns
+    first, stop : the range of rows
+    kinds : the kinds of the columns, if they are not all numbers
+
+    """
 
     files: Files
     names: tuple[str, ...]
@@ -30,21 +38,26 @@ class TableRows:
 
     @property
     def count(self) -> int:
+        """How many rows are used."""
         return self.stop - self.first
 
     @property
     def total(self) -> int:
+        """How many rows there are: all are used."""
         return self.count
 
     @property
     def columns(self) -> int:
+        """How many coordinates the kernel has of a row."""
         return len(self.names) if self.kinds is None else self.kinds.width
 
     @property
     def persons(self) -> None:
+        """None: every row is a person."""
         return None
 
     def parts(self, number: int) -> list[Self]:
+        """Runs of whole chunks, about this many; each can be sent to a worker."""
         return [
             replace(
                 self,
@@ -55,10 +68,20 @@ class TableRows:
         ]
 
     def chunks(self) -> Iterator[Chunk]:
+        """All rows in order, 2,048 at a time."""
         return (chunk for chunk, _ in self.beside((), _nothing))
 
     def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
-        """Every chunk with what is ``read`` of other columns of its rows, file by file."""
+        """Every chunk with what is ``read`` of other columns of its rows, file by file.
+
+        Parameters
+        ----------
+        others
+            Names of the other columns, which may be private.
+        read
+            From a frame to one value per row.
+
+        """
         for start in range(self.first, self.stop, BATCH):
             stop = min(start + BATCH, self.stop)
             inputs, beside = [], []
@@ -71,14 +94,26 @@ class TableRows:
                 yield Chunk(start + first, np.ascontiguousarray(X[here])), held[here]
 
     def take(self, places: Integers, engine: Engine) -> Array:
+        """The inputs at these ascending places, (places, columns)."""
         return taken(self.files, self.names, self.kinds, places + self.first, engine)
 
 
 @dataclass(frozen=True)
 class TablePeople:
-    """The same with whole people in every chunk, as ``PeopleRows`` has them in memory. Who a row is of
-    is in memory, sorted: ``codes`` of people, from the column ``people``, and ``places`` of rows; the
-    rows themselves are read anew for every block."""
+    """The same with whole people in every chunk, as ``PeopleRows`` has them in memory.
+
+    The person of every row is in memory; the rows themselves are read anew for every block.
+
+    Attributes
+    ----------
+    files, names, kinds : as in ``TableRows``
+    people : the column of people
+    codes : (rows,), of people, ascending
+    places : (rows,), where each row is in the table
+    edges : (chunks + 1,), of chunks among all sorted rows
+    total : number of rows, those that are not used included
+
+    """
 
     files: Files
     names: tuple[str, ...]
@@ -99,24 +134,39 @@ class TablePeople:
         most: int,
         kinds: Inputs | None = None,
     ) -> Self:
-        """All rows, but those beyond a person's first ``most``."""
+        """All rows, but those beyond a person's first ``most``.
+
+        Parameters
+        ----------
+        files, names, people, kinds
+            As above.
+        codes
+            (rows,), the person of every row in the order of the table.
+        most
+            Rows of one person that are used.
+
+        """
         order = sorted_people(codes, most)
         edges = chunk_edges(codes[order], len(codes))
         return cls(files, names, people, codes[order], order, edges, len(codes), kinds)
 
     @property
     def count(self) -> int:
+        """How many rows are used."""
         return len(self.codes)
 
     @property
     def columns(self) -> int:
+        """How many coordinates the kernel has of a row."""
         return len(self.names) if self.kinds is None else self.kinds.width
 
     @property
     def persons(self) -> int:
+        """How many people the rows are of."""
         return len(np.unique(self.codes))
 
     def parts(self, number: int) -> list[Self]:
+        """Runs of whole chunks, about this many; each can be sent to a worker."""
         found, before = [], self.edges[0]
         for first, stop in runs(len(self.edges) - 1, number):
             here = slice(self.edges[first] - before, self.edges[stop] - before)
@@ -126,10 +176,20 @@ class TablePeople:
         return found
 
     def chunks(self) -> Iterator[Chunk]:
+        """All rows that are used, chunk by chunk."""
         return (chunk for chunk, _ in self.beside((), _nothing))
 
     def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
-        """Every chunk with what is ``read`` of other columns of its rows, file by file."""
+        """Every chunk with what is ``read`` of other columns of its rows, file by file.
+
+        Parameters
+        ----------
+        others
+            Names of the other columns, which may be private.
+        read
+            From a frame to one value per row.
+
+        """
         order = np.argsort(self.places)
         back = np.empty_like(order)
         back[order] = np.arange(len(order))
@@ -144,6 +204,7 @@ class TablePeople:
             yield Chunk(int(first), np.ascontiguousarray(X[here]), self.codes[here]), held[here]
 
     def take(self, places: Integers, engine: Engine) -> Array:
+        """The inputs at these ascending places, (places, columns)."""
         return taken(self.files, self.names, self.kinds, places, engine)
 
 
@@ -153,7 +214,7 @@ def _nothing(frame: Any) -> Array:
 
 @dataclass(frozen=True, repr=False)
 class Taking:
-    """The inputs at ascending places, and which of several runs of them they are."""
+    """The inputs at ascending places, and which of several runs of them they are; for workers."""
 
     files: Files
     names: tuple[str, ...]
@@ -168,7 +229,18 @@ class Taking:
 def taken(
     files: Files, names: tuple[str, ...], kinds: Inputs | None, places: Integers, engine: Engine
 ) -> Array:
-    """The inputs at ascending places, looked up by many."""
+    """The inputs at ascending places, (places, columns), looked up by many workers.
+
+    Parameters
+    ----------
+    files, names, kinds
+        As in ``TableRows``.
+    places
+        Ascending.
+    engine
+        The workers that look them up.
+
+    """
     each = runs(len(places), PER_WORKER * engine.workers)
     held = [(k, places[first:stop]) for k, (first, stop) in enumerate(each)]
     found = dict(engine.map(Taking(files, names, kinds), held))
@@ -181,7 +253,14 @@ def coordinates(frame: Any, names: tuple[str, ...], kinds: Inputs | None, path: 
 
 
 def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:
-    """Public columns as finite numbers, (rows, columns)."""
+    """Public columns as finite numbers, (rows, columns).
+
+    Raises
+    ------
+    TableError
+        A column holds something else; file and column are named.
+
+    """
     import polars as pl
 
     out = np.empty((frame.height, len(names)))

@@ -25,8 +25,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, repr=False)
 class Chunk:
-    """``place``: of its first row among all; ``inputs``: (rows, columns); ``people``: (rows,), equal
-    where two rows are one person's, ascending; None: every row is a person."""
+    """Some rows that are worked on together.
+
+    Attributes
+    ----------
+    place : place of its first row among all
+    inputs : (rows, columns), public
+    people : (rows,), equal for two rows of one person, ascending; None: every row is a person
+
+    """
 
     place: int
     inputs: Array
@@ -46,7 +53,15 @@ def _salt(place: int) -> bytes:
 
 class Rows(Protocol):
     """Public inputs, all of the same number of columns, in an order that never changes.
-    ``count``: of rows that are used, of ``total``, as people may have too many; ``persons``: how many people they are of; None: every row is one."""
+
+    Attributes
+    ----------
+    count : number of rows that are used
+    total : number of all rows, as people may have too many
+    columns : coordinates of a row
+    persons : how many people they are of; None: every row is one
+
+    """
 
     @property
     def count(self) -> int: ...
@@ -61,12 +76,20 @@ class Rows(Protocol):
         """Runs of whole chunks, about this many; each can be sent to a worker."""
 
     def take(self, places: Integers, engine: Engine) -> Array:
-        """The rows at these ascending places."""
+        """The rows at these ascending places, (places, columns)."""
 
 
 @dataclass(frozen=True, repr=False)
 class ArrayRows:
-    """Rows in memory. ``place``: of the first among all; ``size``: of chunks."""
+    """Rows in memory; see ``Rows``.
+
+    Attributes
+    ----------
+    array : (rows, columns)
+    place : place of the first among all
+    size : size of chunks
+
+    """
 
     array: Array
     place: int = 0
@@ -94,12 +117,14 @@ class ArrayRows:
             yield Chunk(self.place + first, here)
 
     def ranges(self, number: int) -> list[tuple[int, int]]:
+        """(first, stop) of about ``number`` runs of whole chunks."""
         return [
             (self.size * first, min(self.size * stop, self.count))
             for first, stop in runs(-(-self.count // self.size), number)
         ]
 
     def parts(self, number: int) -> list[Self]:
+        """Runs of whole chunks, about this many."""
         return [
             replace(self, array=self.array[first:stop], place=self.place + first)
             for first, stop in self.ranges(number)
@@ -111,9 +136,17 @@ class ArrayRows:
 
 @dataclass(frozen=True, repr=False)
 class PeopleRows:
-    """Rows in memory, sorted by the ``codes`` of people, (rows,), with whole people in every chunk.
-    ``places``: (rows,), where each row was; ``edges``: (chunks + 1,), of chunks among all sorted rows;
-    ``unsorted``: all rows as they were, those that were dropped too; None in a part."""
+    """Rows in memory, sorted by people, with whole people in every chunk; see ``Rows``.
+
+    Attributes
+    ----------
+    array : (rows, columns), sorted
+    codes : (rows,), of people, ascending
+    places : (rows,), where each row was
+    edges : (chunks + 1,), of chunks among all sorted rows
+    unsorted : all rows as they were, those that were dropped too; None in a part
+
+    """
 
     array: Array
     codes: Integers
@@ -123,7 +156,18 @@ class PeopleRows:
 
     @classmethod
     def of(cls, array: Array, codes: Integers, most: int) -> Self:
-        """All rows, but those beyond a person's first ``most``."""
+        """All rows, but those beyond a person's first ``most``.
+
+        Parameters
+        ----------
+        array
+            (rows, columns).
+        codes
+            (rows,), the person of every row.
+        most
+            Rows of one person that are used.
+
+        """
         order = sorted_people(codes, most)
         edges = chunk_edges(codes[order], len(codes))
         return cls(array[order], codes[order], order, edges, array)
@@ -150,10 +194,12 @@ class PeopleRows:
             yield Chunk(int(first), self.array[here], self.codes[here])
 
     def ranges(self, number: int) -> list[tuple[int, int]]:
+        """(first, stop) of about ``number`` runs of whole chunks."""
         chunks, edges = runs(len(self.edges) - 1, number), self.edges - self.edges[0]
         return [(int(edges[first]), int(edges[stop])) for first, stop in chunks]
 
     def parts(self, number: int) -> list[Self]:
+        """Runs of whole chunks, about this many."""
         each = zip(runs(len(self.edges) - 1, number), self.ranges(number), strict=True)
         return [
             replace(
@@ -180,7 +226,16 @@ def runs(chunks: int, number: int) -> list[tuple[int, int]]:
 
 
 def sorted_people(codes: Integers, most: int) -> Integers:
-    """Places of rows, person by person, at most the first ``most`` of each."""
+    """Places of rows, person by person, at most the first ``most`` of each.
+
+    Parameters
+    ----------
+    codes
+        (rows,), the person of every row.
+    most
+        Rows of one person that are used.
+
+    """
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
@@ -199,7 +254,21 @@ def chunk_of(codes: Integers, rows: int) -> Integers:
 
 
 def chunk_edges(ordered: Integers, rows: int) -> Integers:
-    """Where ascending codes go from one chunk to the next, both ends included."""
+    """The edges of chunks among ascending codes, both ends included, (chunks + 1,).
+
+    Parameters
+    ----------
+    ordered
+        Ascending codes.
+    rows
+        How many there are in the table, which decides how many chunks there are.
+
+    Raises
+    ------
+    ValueError
+        A chunk would have more than 65,536 rows, as a person has too many.
+
+    """
     chunks = chunk_of(ordered, rows)
     inner = np.flatnonzero(chunks[1:] != chunks[:-1]) + 1
     edges = np.concatenate([[0], inner, [len(ordered)]])
@@ -217,17 +286,32 @@ class Marking:
 
 
 def marked(rows: Rows, engine: Engine) -> str:
-    """The mark of all rows together, as text."""
+    """The mark of all rows together, as text: 16 hexadecimal digits.
+
+    It depends on inputs, people and places, never on who worked on which block.
+    """
     blocks = rows.parts(block_number(rows.count, engine))
     return written_mark(summed(Marking(), add, blocks, engine))
 
 
 def written_mark(mark: int) -> str:
+    """A mark as 16 hexadecimal digits."""
     return f"{mark % 2**64:016x}"
 
 
 def sample(rows: Rows, most: int, engine: Engine) -> Array:
-    """All rows, or ``most`` of them drawn with a fixed public seed, in order."""
+    """All rows, or ``most`` of them drawn with a fixed public seed, in order.
+
+    Parameters
+    ----------
+    rows
+        Public.
+    most
+        How many at most.
+    engine
+        The workers that look them up.
+
+    """
     count = rows.total
     if count <= most:
         return rows.take(np.arange(count), engine)
@@ -242,7 +326,14 @@ def block_number(count: int, engine: Engine) -> int:
 
 @dataclass(frozen=True, repr=False)
 class Folded:
-    """``function`` of every chunk of a block, added up by ``plus``; on one thread of BLAS."""
+    """``function`` of every chunk of a block, added up by ``plus``; on one thread of BLAS.
+
+    Attributes
+    ----------
+    function : function of a chunk
+    plus : function of two results
+
+    """
 
     function: Callable[[Any], Any]
     plus: Callable[[Any, Any], Any]
@@ -263,7 +354,27 @@ def summed(
     engine: Engine,
     watch: Any = None,
 ) -> Value:
-    """The sum of a function of all chunks; the engine may add them up in any order."""
+    """The sum of a function of all chunks; the engine may add them up in any order.
+
+    Parameters
+    ----------
+    function
+        Function of a chunk.
+    plus
+        Function of two results; associative and commutative, exactly.
+    blocks
+        Runs of chunks.
+    engine
+        The workers.
+    watch
+        Is called with how many blocks of how many are done.
+
+    Raises
+    ------
+    ValueError
+        There are no blocks.
+
+    """
     total: Value | None = None
     for part in engine.map(Folded(function, plus), blocks, watch):
         total = part if total is None else plus(total, part)

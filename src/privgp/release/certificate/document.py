@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, cast
 
@@ -159,7 +161,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
             "unit": plan.error_unit,
             "interval_coverage": COVERAGE,
         },
-        "software": _software(),
+        "software": dict(_software()),
         "plan_hash": hash_of(release),
         "plan": plan.hash,
         **({} if facts.receipt is None else {"ledger": dict(facts.receipt)}),
@@ -221,11 +223,11 @@ def filled_in(given: Mapping[str, str] | None) -> dict[str, str]:
     return {name: holder.get(name, "") for name in wording.HOLDER}
 
 
+@cache  # slow to look up
 def _software() -> dict[str, str]:
     versions = {"python": platform.python_version()}
+    versions |= dict.fromkeys(PACKAGES, "not installed as a package")
     for name in PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed as a package"
     return versions

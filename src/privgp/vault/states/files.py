@@ -28,6 +28,14 @@ class StateCodec(Codec):
     """Refuses states of another kind and of earlier versions, with the reason."""
 
     def decode(self, members: Mapping[str, bytes]) -> Any:
+        """The contents that these members hold.
+
+        Raises
+        ------
+        DamagedFile
+            They are of another kind, of an earlier version, or broken; the sentence says which.
+
+        """
         require("private_paths.json" not in members, OLD_PATHS)
         function = members.get("private_state.json", b"")
         of_records = "weights.npy" in members

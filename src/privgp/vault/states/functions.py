@@ -17,9 +17,17 @@ from privgp.vault.states.kept import OTHER_PROMISE, Contents
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionDraws:
-    """What has been drawn of one function, and what is needed to go on: all of it is public here.
-    ``noise``: for the most coordinates there may be; ``numbers``: the noisy coordinates. ``points``
-    (asked, columns) have ``answers`` (asked,) in units of y; inducing inputs need none."""
+    """The draws of one function, and the numbers needed to go on: all of them are public here.
+
+    Attributes
+    ----------
+    noise : for the most coordinates there may be
+    seed : seed of a simulation; None for the noise that protects
+    points : (asked, columns); through inducing inputs there are none
+    answers : (asked,), in units of y
+    numbers : the noisy coordinates
+
+    """
 
     noise: GaussianNoise
     seed: Seed | None
@@ -30,7 +38,21 @@ class FunctionDraws:
     GROWS: ClassVar[tuple[str, ...]] = ("points", "answers", "numbers")
 
     def with_noise(self, exact: Array) -> Array:
-        """The numbers, and further coordinates with their noise; in simulations on no lattice."""
+        """The numbers, and further coordinates with their noise.
+
+        A simulation's noise is on no lattice, with one stream per coordinate.
+
+        Parameters
+        ----------
+        exact
+            (new,), private coordinates.
+
+        Raises
+        ------
+        ValueError
+            No coordinates are left.
+
+        """
         first, count = len(self.numbers), len(exact)
         if first + count > self.noise.size:
             raise ValueError("this function has no coordinates left.")
@@ -48,7 +70,17 @@ Draws = TypeVar("Draws", bound=FunctionDraws)
 
 @dataclass(frozen=True)
 class FunctionContents(Contents):
-    """All there is to a function; ``norm``: half its sensitivity for outputs scaled to [-1, 1]."""
+    """All there is to a function.
+
+    Attributes
+    ----------
+    y_bounds : declared
+    epsilon, delta : the budget of all answers together
+    sensitivity : name of the bound that was chosen
+    dominance : if it was declared
+    norm : half the sensitivity for outputs scaled to [-1, 1]
+
+    """
 
     y_bounds: Pair
     epsilon: Positive
@@ -62,9 +94,11 @@ class FunctionContents(Contents):
 
     @property
     def most(self) -> float:
+        """How many points are ever answered: one coordinate each."""
         return float(self.draws.noise.size)
 
     def parameters(self) -> dict[str, Any]:
+        """The arguments that an estimator of these contents was made with."""
         asked = ("y_bounds", "epsilon", "delta", "sensitivity", "dominance")
         return {
             **{name: getattr(self, name) for name in asked},
@@ -82,7 +116,18 @@ class FunctionContents(Contents):
         return (0.5 * high + 0.5 * low) + (0.5 * high - 0.5 * low) * scaled
 
     def with_answers(self, draws: Draws, points: Array, lower: Array) -> Draws:
-        """Draws whose last numbers are those of new points, of which ``lower`` are the rows of L."""
+        """The draws with the answers of new points.
+
+        Parameters
+        ----------
+        draws
+            Draws that end with the numbers of the new points.
+        points
+            (new, columns).
+        lower
+            (new, old + new), rows of L.
+
+        """
         answers = self.in_units(lower @ draws.numbers)
         return replace(
             draws,
@@ -91,6 +136,7 @@ class FunctionContents(Contents):
         )
 
     def check(self) -> None:
+        """Refuse parts that do not belong together: bounds, budget, kernel, guarantee and noise."""
         super().check()
         check_bounds("bounds", self.y_bounds)
         check_budget(self.epsilon, self.delta)

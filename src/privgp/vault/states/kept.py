@@ -36,8 +36,16 @@ NOT_DRAWN = "its draws are not those of its records"
 
 @dataclass(frozen=True)
 class Contents:
-    """All there is to a function, or to some paths; a subclass says how they go on. ``model``: the
-    public part; ``draws``: the private values and all that was drawn, which alone changes."""
+    """All there is to a function, or to some paths; a subclass says how they go on.
+
+    Attributes
+    ----------
+    guarantee : guarantee of all answers together
+    names : names of the inputs, if they have any
+    model : the public part
+    draws : the private values and all that was drawn, which alone changes
+
+    """
 
     guarantee: Guarantee
     names: tuple[str, ...] | None
@@ -60,7 +68,16 @@ class Contents:
         raise NotImplementedError
 
     def extended(self, engine: Any, points: Array) -> Any:
-        """The draws with these new points among them."""
+        """The draws with these new points among them: their noise is drawn.
+
+        Parameters
+        ----------
+        engine
+            As ``engine()`` made it.
+        points
+            (new, columns), none of them drawn before.
+
+        """
         raise NotImplementedError
 
     def drawn_at_once(self) -> Any:
@@ -68,7 +85,7 @@ class Contents:
         return None
 
     def values(self, X: Array) -> Array:
-        """Answers that need no further draw."""
+        """Answers that need no further draw, (points, ...)."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -78,8 +95,10 @@ class Contents:
         require(named and self.draws.points.shape[1] == columns, NOT_TOGETHER)
 
     def verified(self) -> Any:
-        """An engine that holds all that was drawn, if those are draws of the records; None where
-        privacy does not rest on that. Only a file can have others."""
+        """An engine that holds all that was drawn, if those are draws of the records.
+
+        Only a file can have others, which are refused. None if privacy does not rest on that.
+        """
         return None
 
     def holds_inputs(self, inputs: Array) -> bool:
@@ -89,7 +108,15 @@ class Contents:
 
 
 class Kept:
-    """Contents with the file that holds them; one question at a time."""
+    """Contents with the file that holds them; one question at a time.
+
+    Parameters
+    ----------
+    contents : with their private values
+    codec : codec of the file
+    file : that holds them, if there is one
+
+    """
 
     def __init__(self, contents: Contents, codec: Codec, file: StateFile | None = None) -> None:
         self.contents, self.file, self._codec = contents, file, codec
@@ -101,8 +128,10 @@ class Kept:
 
     @classmethod
     def new(cls, contents: Contents, codec: Codec, path: PathLike | None) -> Self:
-        """The contents of a fit, in a new file if there is to be one. What can be drawn at once is
-        drawn now, when nobody waits for an answer."""
+        """The contents of a fit, in a new file if there is to be one.
+
+        Noise that can be drawn at once is drawn now, when nobody waits for an answer.
+        """
         with one_thread(), np.errstate(all="ignore"):
             at_once = contents.drawn_at_once()
         contents = contents if at_once is None else replace(contents, draws=at_once)
@@ -111,6 +140,14 @@ class Kept:
 
     @classmethod
     def load(cls, path: PathLike, codec: Codec) -> Self:
+        """The contents of a file, checked against its records.
+
+        Raises
+        ------
+        DamagedFile
+            The file is none, or its draws are not those of its records.
+
+        """
         file, contents = StateFile.open(path, codec)
         kept = cls(contents, codec, file)
         with one_thread(), np.errstate(all="ignore"), damage_of(path):
@@ -118,7 +155,21 @@ class Kept:
         return kept
 
     def ask(self, X: Array) -> Array:
-        """The answers at these points, (points, ...); the file holds them before they are returned."""
+        """The answers at these points, (points, ...); the file holds them before they are returned.
+
+        Parameters
+        ----------
+        X
+            (points, columns), inside the declared domain if there is one.
+
+        Raises
+        ------
+        ValueError
+            The points have another shape, lie outside, or are more than are ever answered.
+        RuntimeError
+            Another process has gone on with the file, or made this object.
+
+        """
         self._check_process()
         X = X + 0.0  # no negative zeros
         if X.ndim != 2 or X.shape[1] != self.contents.model.columns:
@@ -129,7 +180,7 @@ class Kept:
             return self._answers(X)
 
     def unanswered(self, X: Array) -> int:
-        """How many of these points need a further draw."""
+        """How many of these points need a further draw; public."""
         with self._lock:
             if self.contents.drawn_at_once() is not None:
                 return 0
@@ -137,6 +188,14 @@ class Kept:
             return len({row.tobytes() for row in X + 0.0} - self._places.keys())
 
     def save(self, path: PathLike) -> None:
+        """Write everything into a new file, in which it is kept from then on.
+
+        Raises
+        ------
+        RuntimeError
+            It is kept in a file already: a second one would fall behind.
+
+        """
         self._check_process()
         with self._lock:
             if self.file is not None:

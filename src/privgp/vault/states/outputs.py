@@ -21,8 +21,15 @@ from privgp.vault.validate import clipped_outputs
 
 @dataclass(frozen=True, kw_only=True)
 class Draws(FunctionDraws):
-    """Draws of a function of outputs. Private: ``sums`` (inputs,) of the scaled outputs. ``limit``,
-    of ``squares`` (inputs,): squared norms of the columns drawn so far."""
+    """Draws of a function of outputs.
+
+    Attributes
+    ----------
+    sums : (inputs,), of the scaled outputs; private
+    limit : limit of ``squares``
+    squares : (inputs,), squared norms of the columns drawn so far; public
+
+    """
 
     sums: Annotated[Array, "inputs"] = field(repr=False)
     limit: Positive
@@ -40,7 +47,26 @@ def first_draws(
     seed: int | None,
     columns: int,
 ) -> Draws:
-    """Nothing drawn yet: outputs clipped, scaled to [-1, 1] and added up per distinct input."""
+    """Nothing drawn yet: outputs clipped, scaled to [-1, 1] and added up per distinct input.
+
+    Parameters
+    ----------
+    y
+        Private outputs.
+    bounds
+        Declared.
+    index
+        (rows,), the distinct input of every row.
+    noise
+        For the most coordinates there may be.
+    norm
+        Half the sensitivity that the noise is for.
+    seed
+        Seed of a simulation.
+    columns
+        Number of inputs of the points to come.
+
+    """
     sums = np.bincount(index, clipped_outputs(y, len(index), bounds)).astype(np.float64)
     limit = limit_for(norm, noise.size)
     points, squares = np.empty((0, columns)), np.zeros(len(sums))
@@ -53,7 +79,16 @@ def limit_for(norm: float, size: int) -> float:
 
 
 def extended(draws: Draws, rows: Array) -> Draws:
-    """The same function in further coordinates, ``rows`` (new, inputs): draws their noise."""
+    """The same function in further coordinates: draws their noise.
+
+    Parameters
+    ----------
+    draws
+        So far.
+    rows
+        (new, inputs), public; entries that would exceed the limit are made smaller.
+
+    """
     if rows.ndim != 2 or rows.shape[1] != len(draws.sums) or not np.all(np.isfinite(rows)):
         raise ValueError("the rows to measure have a wrong shape or are not finite.")
     rows, squares = within_limit(rows, draws.squares, draws.limit)
@@ -61,9 +96,11 @@ def extended(draws: Draws, rows: Array) -> Draws:
 
 
 def within_limit(rows: Array, squares: Array, limit: float) -> tuple[Array, Array]:
-    """Rows whose columns, added to ``squares``, stay within the limit; and the new squares. An
-    entry that would go beyond it is made smaller: rounding errors of the factor do that by some
-    1e-10, and no error, however large, can do more."""
+    """Rows whose columns, added to ``squares``, stay within the limit; and the new squares.
+
+    An entry that would go beyond it is made smaller: rounding errors of the factor do that by
+    some 1e-10, and no error, however large, can do more.
+    """
     total: Array = squares + np.square(rows).sum(axis=0)
     if np.all(total <= limit):
         return rows, total
@@ -88,12 +125,15 @@ class OutputsContents(FunctionContents):
 
     @property
     def most(self) -> float:
+        """How many points are ever answered; any number through inducing inputs."""
         return super().most if self.model.nodes is None else math.inf
 
     def engine(self) -> Coordinates:
+        """The public coordinates of the points asked so far."""
         return Coordinates(self.model.kernel, self.model.inputs, self.model.coefficients)
 
     def extended(self, engine: Coordinates, points: Array) -> Draws:
+        """The draws with these new points among them; see ``Contents``."""
         engine.catch_up(self.draws.points)
         extension = engine.propose(points)
         draws = self.with_answers(extended(self.draws, extension.rows), points, extension.lower)
@@ -108,9 +148,11 @@ class OutputsContents(FunctionContents):
         return self.draws if drawn else extended(self.draws, self.model.node_rows)
 
     def values(self, X: Array) -> Array:
+        """Answers through inducing inputs, (points,), in units of y."""
         return self.in_units(self.model.node_values(X, self.draws.numbers))
 
     def check(self) -> None:
+        """Refuse counts, limits and squares that do not belong together, as only a file has them."""
         super().check()
         model, draws = self.model, self.draws
         numbers, points, size = len(draws.numbers), len(draws.points), draws.noise.size

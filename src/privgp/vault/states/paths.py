@@ -31,11 +31,20 @@ MOST_STDS = 40.0  # of lattice noise, which no draw reaches
 
 @dataclass(frozen=True)
 class PathDraws:
-    """The private records and what has been drawn of their paths. Private: ``inputs`` (records,
-    columns) in the domain, ``outputs`` (records,) about their centre, ``factor`` (records,
-    records): R with ``R R^T = k(X, X) + noise variance``, computed once. ``points`` (asked,
-    columns), ``normals``, ``answers`` (asked, paths); ``lower``: the rows of the points' factor, as
-    they were used."""
+    """The private records and what has been drawn of their paths.
+
+    Attributes
+    ----------
+    inputs : (records, columns), in the domain; private
+    outputs : (records,), about their centre; private
+    factor : (records, records), R with ``R R^T = k(X, X) + noise variance``, computed once;
+        private
+    seed : seed of a simulation; None for the noise that protects
+    points : (asked, columns)
+    normals, answers : (asked, paths)
+    lower : the rows of the points' factor, as they were used
+
+    """
 
     inputs: Annotated[Array, "records columns"] = field(repr=False)
     outputs: Annotated[Array, "records"] = field(repr=False)
@@ -51,7 +60,18 @@ class PathDraws:
 
 
 def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> PathDraws:
-    """Nothing drawn yet: inputs projected onto the domain, outputs clipped."""
+    """Nothing drawn yet: inputs projected onto the domain, outputs clipped.
+
+    Parameters
+    ----------
+    X, y
+        Private records.
+    model
+        The public part.
+    seed
+        Seed of a simulation.
+
+    """
     inputs = clipped_inputs(X, *np.array(model.domain).T) + 0.0
     outputs = model.half_width * clipped_outputs(y, len(inputs), model.y_bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
@@ -62,7 +82,18 @@ def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> Path
 
 
 def with_lattice_noise(values: Array, std: float, exponent: int) -> Array:
-    """The values, rounded to a lattice far below the noise, plus lattice noise."""
+    """The values, rounded to a lattice far below the noise, plus lattice noise.
+
+    Parameters
+    ----------
+    values
+        Private numbers of any shape.
+    std
+        std of the noise.
+    exponent
+        The lattice has the spacing ``2**exponent``.
+
+    """
     noise = GaussianNoise(values.size, std, exponent, math.inf, 0.0)
     return add_noise(values.ravel(), noise).reshape(values.shape)
 
@@ -74,9 +105,18 @@ def seeded_normals(seed: int, paths: int, first: int, points: int) -> Array:
 
 
 class PathSampler:
-    """The posterior given the records, as stored, and how far its paths were drawn. Over the
-    kernel's variance: that of the extra Gaussian-process noise, ``extra_share``, and of the noise
-    at every point, ``nugget``. A sampler whose call did not return must not be used again."""
+    """The posterior given the records, as stored, and how far its paths were drawn.
+
+    A sampler whose call did not return must not be used again.
+
+    Parameters
+    ----------
+    inputs, outputs, factor : as in ``PathDraws``; private
+    kernel : kernel of the posterior
+    extra_share : the variance of the extra Gaussian-process noise over the kernel's
+    nugget : the variance of the noise at every point over the kernel's
+
+    """
 
     def __init__(
         self,
@@ -110,7 +150,7 @@ class PathSampler:
         self._asked = len(points)
 
     def extend(self, points: Array) -> Array:
-        """Add new points; their rows of L, (new, old + new)."""
+        """Add new points, (new, columns); their rows of L, (new, old + new)."""
         old = self._asked
         self._make_room(old + len(points))
         for start in range(0, len(points), RUN):
@@ -118,14 +158,25 @@ class PathSampler:
         return self._lower[old : self._asked, : self._asked]
 
     def values(self, normals: Array, first: int) -> Array:
-        """Values about the centre, (paths, points from the first on); ``normals``: for all
-        points."""
+        """Values about the centre, (paths, points from the first on).
+
+        Parameters
+        ----------
+        normals
+            (paths, points), for all points.
+        first
+            The place of the first point that is wanted.
+
+        """
         mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
         return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 
     def holds(self, noise_variance: float) -> bool:
-        """Whether both factors are those of their matrices, but for rounding. Sums of their columns
-        with random signs are compared: of others, one in 2^40 is not found."""
+        """Whether both factors are those of their matrices, but for rounding.
+
+        Sums of their columns with random signs are compared: of others, one in 2^40 is not
+        found.
+        """
         rng, records, asked = np.random.default_rng(), len(self._inputs), self._asked
         signs, v = rng.choice((-1.0, 1.0), size=(records, CHECKS)), variance(self._kernel)
         wanted = values_by_differences(self._kernel, self._inputs, self._inputs) @ signs
@@ -178,6 +229,8 @@ class PathSampler:
 
 @dataclass(frozen=True)
 class PathContents(Contents):
+    """Posterior sample paths: what is public of them, and their draws."""
+
     model: PathModel
     draws: PathDraws
 
@@ -218,6 +271,7 @@ class PathContents(Contents):
         return engine
 
     def extended(self, engine: PathSampler, points: Array) -> PathDraws:
+        """The draws with these new points among them; see ``Contents``."""
         model, draws = self.model, self.draws
         first, count = len(draws.points), len(points)
         std = self._lattice_std
@@ -242,6 +296,7 @@ class PathContents(Contents):
         )
 
     def check(self) -> None:
+        """Refuse records outside their bounds, too many points and a guarantee of something else."""
         super().check()
         model, draws = path_model(self.model.parameters()), self.draws
         records, points = len(draws.inputs), len(draws.points)

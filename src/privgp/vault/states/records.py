@@ -28,9 +28,16 @@ from privgp.vault.validate import clipped_inputs, clipped_outputs
 
 @dataclass(frozen=True, kw_only=True)
 class RecordDraws(FunctionDraws):
-    """Draws of a function of records. Private: ``inputs`` (records, columns), ``weights``
-    (records,), ``exact`` coordinates. Public: ``lower``, the rows of L as they were used;
-    ``residual``, the squared error of L."""
+    """Draws of a function of records.
+
+    Attributes
+    ----------
+    inputs, weights : (records, columns), (records,); private
+    exact : coordinates without noise; private
+    lower : the rows of L as they were used; public
+    residual : the squared error of L; public
+
+    """
 
     inputs: Annotated[Array, "records columns"] = field(repr=False)
     weights: Annotated[Array, "records"] = field(repr=False)
@@ -45,7 +52,22 @@ class RecordDraws(FunctionDraws):
 def first_record_draws(
     X: Any, y: Any, model: RecordsModel, bounds: Pair, noise: GaussianNoise, seed: int | None
 ) -> RecordDraws:
-    """Nothing drawn yet: inputs projected onto the domain, outputs clipped and scaled to [-1, 1]."""
+    """Nothing drawn yet: inputs projected onto the domain, outputs clipped and scaled to [-1, 1].
+
+    Parameters
+    ----------
+    X, y
+        Private records.
+    model
+        The public part.
+    bounds
+        Bounds of the outputs.
+    noise
+        For the most coordinates there may be.
+    seed
+        Seed of a simulation.
+
+    """
     inputs = clipped_inputs(X, *np.array(model.domain).T)
     outputs = clipped_outputs(y, len(inputs), bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
@@ -59,7 +81,22 @@ def first_record_draws(
 def extended_records(
     draws: RecordDraws, kernel: Kernel, points: Array, lower: Array, residual: float
 ) -> RecordDraws:
-    """The same function in further coordinates, of which ``lower`` (new, old + new) are the rows."""
+    """The same function in further coordinates: draws their noise.
+
+    Parameters
+    ----------
+    draws
+        So far.
+    kernel
+        Kernel of the function.
+    points
+        (new, columns).
+    lower
+        (new, old + new), the rows of the factor.
+    residual
+        The factor's squared error with them.
+
+    """
     first, count = len(draws.numbers), len(points)
     if lower.shape != (count, first + count) or not np.all(np.isfinite(lower)):
         raise ValueError("the rows of the factor have a wrong shape or are not finite.")
@@ -86,9 +123,11 @@ class RecordsContents(FunctionContents):
     SENSITIVITIES = RECORD_SENSITIVITIES
 
     def engine(self) -> CheckedFactor:
+        """The public factor of the points asked, whose error is bounded."""
         return CheckedFactor(self.model.kernel, self.model.widths)
 
     def extended(self, engine: CheckedFactor, points: Array) -> RecordDraws:
+        """The draws with these new points among them; see ``Contents``."""
         engine.catch_up(self.draws.points, self.draws.lower.rows, self.draws.residual)
         rows = engine.propose(points)
         drawn = extended_records(self.draws, engine.kernel, points, rows.lower, rows.residual)
@@ -96,6 +135,7 @@ class RecordsContents(FunctionContents):
         return self.with_answers(drawn, points, rows.lower)
 
     def check(self) -> None:
+        """Refuse draws, a domain or a norm that do not belong together, as only a file has them."""
         super().check()
         model, draws = self.model, self.draws
         for pair in model.domain:
