@@ -98,3 +98,12 @@ def test_rows_of_a_table_are_sealed():
     assert len(sealed) == 2
     with pytest.raises(TypeError, match="opened in the vault alone"):
         unseal(sealed)
+
+
+def test_a_sealed_column_is_fitted_like_the_column_itself():
+    X, y = np.linspace(0, 10, 12)[:, None], np.sin(np.linspace(0, 10, 12))
+    made = {"y_bounds": (-1, 1), "hyperparameters": "fixed", "random_state": 0}
+    plain, sealed = (
+        PrivateGPRegressor(**made).fit(X, each).predict(X) for each in (y, seal_outputs(y, 12))
+    )
+    assert np.array_equal(plain, sealed)

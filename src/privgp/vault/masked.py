@@ -31,9 +31,9 @@ class Sealed:
     __slots__ = ("_open", "columns", "rows")
     _open: Callable[[], Any]
     rows: int
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...]
 
-    def __init__(self, values: Any, rows: int, columns: tuple[str, ...] | None = None) -> None:
+    def __init__(self, values: Any, rows: int, columns: tuple[str, ...] = ()) -> None:
         def open_values() -> Any:
             _check_caller()
             return values

@@ -166,7 +166,7 @@ def gather_outputs(
         return Sealed(labels, len(labels))
     found = _numbers(frames, outputs.names)
     alone = len(outputs.names) == 1
-    names = None if alone else tuple(outputs.names)
+    names = () if alone else tuple(outputs.names)
     return Sealed(found.values[:, 0] if alone else found, len(found.values), names)
 
 
