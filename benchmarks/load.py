@@ -23,7 +23,7 @@ import polars as pl
 import uvicorn
 
 from benchmarks.kills import Server
-from privgp.models.load import unpacked
+from privgp.models.load import unpack_model
 from privgp.server.app import application
 from privgp.server.settings import Settings
 
@@ -89,7 +89,7 @@ def released(server: Server) -> str:
 def throughput(server: Server, release: str) -> dict[str, float]:
     """Predictions a second, the server's and the bare model's in turns; the median of the turns."""
     with server.client() as client:
-        model = unpacked(client.get(f"/api/releases/{release}/file").content)
+        model = unpack_model(client.get(f"/api/releases/{release}/file").content)
     X = np.linspace(20.0, 60.0, POINTS)[:, None]
     named = pl.DataFrame(X, schema=[*map(str, model.feature_names_in_)], orient="row")
     asking = Client(server, release, POINTS)

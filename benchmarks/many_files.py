@@ -28,7 +28,7 @@ from privgp import PrivateGPRegressor, open_table
 from privgp.engine.cluster import Cluster, engine_of
 from privgp.engine.local import Engine
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.plan.inputs.rows import Chunk, block_number, summed
+from privgp.plan.inputs.rows import Chunk, block_number, sum_blocks
 from privgp.types import Array
 
 FILES, COLUMNS = 40, ("a", "b", "c", "d")
@@ -63,7 +63,7 @@ def bare(table: Any, plan: Any, engine: Engine) -> None:
         return np.asarray(K @ K.T)
 
     rows = table.inputs.rows(None)
-    summed(part, np.add, rows.parts(block_number(rows.count, engine)), engine)
+    sum_blocks(part, np.add, rows.parts(block_number(rows.count, engine)), engine)
 
 
 def measured(rows: int, folder: Path, cluster: Any = None) -> dict[str, Any]:

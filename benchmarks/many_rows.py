@@ -21,7 +21,7 @@ import numpy as np
 from privgp import PrivateGPRegressor
 from privgp.engine.local import Threads
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.plan.inputs.rows import ArrayRows, Chunk, block_number, summed
+from privgp.plan.inputs.rows import ArrayRows, Chunk, block_number, sum_blocks
 from privgp.types import Array
 
 ROWS, COLUMNS, INDUCING = 1_000_000, 4, 300
@@ -38,7 +38,7 @@ def bare(X: Array, model: PrivateGPRegressor) -> None:
 
     engine = Threads()
     blocks = ArrayRows(X).parts(block_number(len(X), engine))
-    summed(part, np.add, blocks, engine)
+    sum_blocks(part, np.add, blocks, engine)
 
 
 def measured(rows: int = ROWS) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privgp.plan.build import Budget
-from privgp.privacy.noise import GaussianNoise, scaled_noise
+from privgp.privacy.noise import GaussianNoise, noise_from_multiplier
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class SetNoise(Budget):
 
     @property
     def unit_std(self) -> float:
-        return scaled_noise(self.multiplier, 1, 2.0, 0.0).std
+        return noise_from_multiplier(self.multiplier, 1, 2.0, 0.0).std
 
     def noise_of(self, strategy) -> GaussianNoise:
         size = strategy.size, strategy.sensitivity(), strategy.float_error()
-        return scaled_noise(self.multiplier, *size)
+        return noise_from_multiplier(self.multiplier, *size)

@@ -18,9 +18,9 @@ from papers.shared.report import Result, Section
 from privgp.pictures.style import legend, new_figure, set_labels, set_title
 from privgp.privacy.posterior_mean import (
     PosteriorShape,
-    fixed_function,
     generic_paper,
     mean_sensitivity,
+    sensitivity_for_norm,
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
 
@@ -45,7 +45,7 @@ class Bound:
         if self.model == GENERIC:
             moved = (generic_paper(shape) if paper else mean_sensitivity(shape)).value
         else:
-            printed = fixed_function(shape, NORM).value
+            printed = sensitivity_for_norm(shape, NORM).value
             moved = printed if paper else one_function(shape, NORM)
         centred = self.sigma == math.inf
         scale = 1.0 if centred else self.sigma**2

@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
 from privgp.audit.densities import fit_laws
-from privgp.audit.members import released
+from privgp.audit.members import draw_release
 from privgp.audit.promises import MOST_EPSILON, Promise, renyi_curve
-from privgp.audit.result import Membership, measured
+from privgp.audit.result import Membership, measure_success
 from privgp.audit.shadows import Population, posteriors
 from privgp.privacy.rdp import epsilon_for
 from privgp.types import Array
@@ -71,14 +71,14 @@ def attack(setting: Setting, sides: Sides, rng: np.random.Generator) -> Membersh
     centred = setting.sigma == math.inf
     sigma = 1.0 if centred else setting.sigma
     seen = [
-        released(
+        draw_release(
             np.zeros(len(mean)) if centred else mean, sigma**2 * var, setting.paths, sigma, rng
         )
         for mean, var in sides
     ]
     laws = fit_laws(seen[0], seen[1], 1.0)
     facts = {"n": RECORDS, "n_paths": float(setting.paths), "shadows": len(sides[0][0])}
-    return measured(laws, seen[1], seen[2], seen[3], RATES, FAILURE, promise=None, **facts)
+    return measure_success(laws, seen[1], seen[2], seen[3], RATES, FAILURE, promise=None, **facts)
 
 
 @dataclass(frozen=True)

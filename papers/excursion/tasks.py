@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.models.function.tune import ExcursionTask, Tuned
 from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
-from privgp.release.excursions import smoothed
+from privgp.release.excursions import smooth_paths
 from privgp.types import Array
 
 CHUNK = 25
@@ -126,7 +126,7 @@ def paths_of(
     paths = (mean[..., None] + root @ normals).transpose(0, 2, 1)
     if smoothing is None:
         return np.asarray(paths)
-    flat = smoothed(part.points, paths.reshape(-1, paths.shape[2]), smoothing)
+    flat = smooth_paths(part.points, paths.reshape(-1, paths.shape[2]), smoothing)
     return flat.reshape(paths.shape)
 
 

@@ -159,7 +159,7 @@ FITS = ContextVar("FITS", default=Fits())  # noqa: B039 - of the whole process
 
 
 @contextmanager
-def unrecorded() -> Iterator[None]:
+def forget_fits() -> Iterator[None]:
     """Fits to simulated data in here spend nobody's budget: they are forgotten, and warn of nothing."""
     token = FITS.set(Fits(warned=True))
     try:

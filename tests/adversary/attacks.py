@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from privgp import Guarantee
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.result import TradeOff, Trial, from_errors
-from privgp.audit.trained import attack_trained
+from privgp.audit.trained import train_attack
 from tests.adversary.laws import check_noise
 from tests.adversary.spying import Event, watched
 
@@ -187,7 +187,7 @@ class Released:
 
         promise = promise_of(self.run(pair[0], 1)[0].guarantee_)
         trial = Trial(self.draws, FAILURE, lambda share, doing: None)
-        found = attack_trained(sampler, promise, trial)
+        found = train_attack(sampler, promise, trial)
         try:
             check_noise(np.concatenate(noise))
         except AssertionError:

@@ -25,7 +25,7 @@ from privgp.vault.states.paths import PathContents, PathSampler
 def planted(*faults: tuple[Any, str, Any]) -> Iterator[None]:
     """States are not verified when they are loaded, which would find some faults before the suite."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PathContents, "verified", lambda self: None)
+        patch.setattr(PathContents, "verify_draws", lambda self: None)
         for where, name, wrong in faults:
             patch.setattr(where, name, wrong)
         yield
@@ -112,8 +112,8 @@ def kernel_by_centred_products() -> Any:
 
 def seeded(wrong: Callable[[Any, int, int, int, int], np.ndarray]) -> Any:
     """Other normal numbers, made from those that should be."""
-    sound = paths.seeded_normals
-    return planted((paths, "seeded_normals", lambda *given: wrong(sound, *given)))
+    sound = paths.normals_of_streams
+    return planted((paths, "normals_of_streams", lambda *given: wrong(sound, *given)))
 
 
 def one_normal_for_a_question() -> Any:

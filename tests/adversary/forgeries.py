@@ -29,7 +29,7 @@ from privgp.plan.features.features import Features
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import OutputSums
-from privgp.plan.streamed.sums import StreamedSums, streamed_strategy
+from privgp.plan.streamed.sums import StreamedSums, strategy_of_columns
 from privgp.privacy.noise import PURE
 from tests.plan.strategies import PEOPLE, PLACES
 
@@ -330,7 +330,7 @@ def made_of_rows(forged: StreamedSums) -> StreamedSums:
     people, energy = forged.persons is not None, forged.energy_weight > 0.0
     asked: Any = {"change": forged.change, "energy": energy, "people": people}
     totals = forged.columns.totals(streamed_rows(forged), change=forged.change)
-    return streamed_strategy(forged.columns, totals, **asked)
+    return strategy_of_columns(forged.columns, totals, **asked)
 
 
 def keeps(noise: Any, moved: Exact, epsilon: float, delta: float) -> bool:

@@ -96,7 +96,7 @@ def of_people(model: PrivateGPRegressor) -> Callable[[], Pair]:
     def pair() -> Pair:
         rows = PeopleRows.of(INPUTS, person_codes(PEOPLE, len(INPUTS)), 1000)
         columns, (chunk,) = model._sketch(rows).columns, rows.chunks()
-        B = np.empty((columns.measured, len(INPUTS)))
+        B = np.empty((columns.sum_count, len(INPUTS)))
         B[:, rows.places] = columns.chunk(chunk, whole=False, change=2.0)[0]
         u = max(_ends_of_people(np.asarray(PEOPLE)), key=lambda u: float(np.linalg.norm(B @ u)))
         return 0.5 - 0.5 * u, 0.5 + 0.5 * u

@@ -23,17 +23,17 @@ from privgp.gp.growing import NUGGET
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.ledger.amounts import decimal
-from privgp.ledger.chain import Entry, Opened, check, sealed
+from privgp.ledger.chain import Entry, Opened, check, seal_row
 from privgp.ledger.errors import LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.file import CODEC, unpacked_plan
+from privgp.plan.file import CODEC, unpack_plan
 from privgp.plan.several.plan import JointPlan
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import noise_of
 from privgp.plan.streamed.sums import StreamedSums
 from privgp.privacy.noise import gaussian_noise
-from privgp.privacy.pure import mixed_delta
+from privgp.privacy.pure import mix_delta
 from privgp.release.certificate.document import steps_of
 from privgp.release.file import CODEC as RELEASES
 from privgp.storage import state_file
@@ -166,7 +166,7 @@ def test_a_tiny_column_and_a_huge_weight_are_refused(kind: str) -> None:
     forged = with_strategy(plan, attacked(plan.strategy))
     assert distance(forged.strategy).log > 20.0
     with pytest.raises(DamagedFile):
-        unpacked_plan(pack(CODEC.encode(forged), PLAN))
+        unpack_plan(pack(CODEC.encode(forged), PLAN))
     stated = replace(forged.strategy).sensitivity()  # nor is the norm itself deceived
     assert distance(forged.strategy).log <= math.log2(stated) + 2.0 * ROUNDING
 
@@ -184,7 +184,7 @@ def test_no_forged_plan_has_too_little_noise(kind: str) -> None:
             if rng.integers(2):
                 forged = forge(forged, rng, skip=("functionals", "priors", "kind", "targets"))
             try:
-                read = unpacked_plan(pack(CODEC.encode(forged), PLAN))
+                read = unpack_plan(pack(CODEC.encode(forged), PLAN))
             except (ValueError, TypeError, OverflowError):
                 outcomes["refused"] += 1
                 continue
@@ -407,7 +407,7 @@ def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -
 
 def charged(rng: np.random.Generator, total: Budget) -> tuple[list[Any], list[Entry], Opened]:
     """An account whose entries state forged guarantees or costs, with all sums and hashes right."""
-    opened = sealed(Opened("d", str(total.epsilon), str(total.delta), "0", None, "now"))
+    opened = seal_row(Opened("d", str(total.epsilon), str(total.delta), "0", None, "now"))
     spent, previous, stated, entries = Spent(), opened.hash, [], []
     makers = (lambda: gaussian(0.3, 1e-7), lambda: pure(0.2), lambda: gaussian(0.9, 1e-7))
     for number in range(1, int(rng.integers(2, 5))):
@@ -419,7 +419,7 @@ def charged(rng: np.random.Generator, total: Budget) -> tuple[list[Any], list[En
         if rng.integers(3) == 0:
             powers = (10 ** int(rng.choice((0, 1, 9, 30))) for _ in range(3))
             cost = Cost(*(each // next(powers) for each in (cost.epsilon, cost.mu2, cost.delta)))
-        then = next(iter(total._counted(spent, cost)))
+        then = next(iter(total._add_cost(spent, cost)))
         others = {"dataset": "d", "number": number, "kind": "charge", "at": "now", "key": None}
         others |= {"request": None, "fingerprint": None, "answer": None, "previous": previous}
         entry = Entry.of(cost, then, guarantee=guarantee.to_json(), **others)
@@ -448,9 +448,7 @@ def test_no_forged_ledger_hides_what_was_spent() -> None:
         mu = math.hypot(*(1.0 / c for event in events for c in event.noise_multipliers))
         coins = [e for event in events for e in event.pure_epsilons]
         slack = math.fsum(event.delta_slack for event in events)
-        assert mixed_delta(epsilon * (1.0 + 1e-9), mu, coins) + slack <= delta * (1.0 + 1e-6), (
-            number
-        )
+        assert mix_delta(epsilon * (1.0 + 1e-9), mu, coins) + slack <= delta * (1.0 + 1e-6), number
     assert outcomes["accepted"]
     assert outcomes["refused"]
 
@@ -459,6 +457,6 @@ def test_no_forged_ledger_hides_what_was_spent() -> None:
 def test_an_amount_that_is_no_number_is_named(amount: Any) -> None:
     total = Budget(decimal(1.0), decimal(1e-5))
     _, entries, opened = charged(np.random.default_rng(3), total)
-    forged = sealed(replace(entries[0], mu2=amount))
+    forged = seal_row(replace(entries[0], mu2=amount))
     with pytest.raises(LedgerTampered, match="no amounts at entry 1"):
         check(opened, [forged], {})

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 from benchmarks.shadows import one_at_a_time
 from privgp.audit import membership, path_promise
 from privgp.audit.densities import MeanLaw, _loss, fit_means, fit_variances
-from privgp.audit.members import released
+from privgp.audit.members import draw_release
 from privgp.audit.shadows import Population, posteriors, step
 
 POPULATION = Population(10, np.zeros(1), np.ones(1), np.array([0.5]), 1.0)
@@ -71,15 +71,15 @@ def test_statistics_of_paths_have_the_law_of_drawn_paths():
     """200,000 draws: means and variances agree to five standard errors."""
     rng, count = np.random.default_rng(0), 200_000
     mean, var = np.full(count, 0.3), np.full(count, 0.7)
-    seen = released(mean, var, 3, 2.0, rng)
+    seen = draw_release(mean, var, 3, 2.0, rng)
     paths = 0.3 + math.sqrt(0.7) * rng.standard_normal((count, 3))
     logs = np.log(paths.var(axis=1) / 4.0)
     for drawn, direct in ((seen.means, paths.mean(axis=1)), (seen.log_variances, logs)):
         centre = direct.mean()
         for a, b in ((drawn, direct), ((drawn - centre) ** 2, (direct - centre) ** 2)):
             assert abs(a.mean() - b.mean()) < 5 * math.hypot(a.std(), b.std()) / math.sqrt(count)
-    assert released(mean, var, 1, 2.0, rng).log_variances is None
-    exact = released(mean, var, math.inf, 2.0, rng)
+    assert draw_release(mean, var, 1, 2.0, rng).log_variances is None
+    exact = draw_release(mean, var, math.inf, 2.0, rng)
     assert np.array_equal(exact.means, mean)
     assert exact.log_variances == pytest.approx(np.log(0.7 / 4.0))
 

@@ -503,7 +503,7 @@ def test_targets_are_dates_categories_and_places_too(tmp_path: Path) -> None:
         }
     )
     inputs = privgp.load_plan(plan).made_for.parameters.columns
-    for row in inputs.located(expected):
+    for row in inputs.locate_table(expected):
         assert np.abs(targets - row).max(axis=1).min() < 1e-9
     for wrong, word in (("when=soon:late:3", "nor a grid"), ("region=north|", "nor a grid")):
         broken = ",".join(

@@ -147,7 +147,7 @@ def test_results_of_workers_are_masked():
     function = stream.Measured(sketch.columns, (0.0, 1.0), True, 2.0, key)
     (chunk,) = ArrayRows(X).chunks()
     masked = function((chunk, y))[1]
-    private_sums = masked.opened(key)
+    private_sums = masked.unmask(key)
     assert not np.any(masked.numbers == private_sums)
     assert sketch.columns.lattice("absolute").join(private_sums[:, :-1])[0] == pytest.approx(
         0.462, rel=1e-6

@@ -38,7 +38,7 @@ def test_a_number_is_rounded_by_half_a_step_at_most(share, top, small):
 def test_sums_do_not_depend_on_order_or_grouping(seed, count):
     rng = np.random.default_rng(seed)
     numbers = rng.uniform(-1, 1, size=(count, 3)) * 10.0 ** rng.uniform(-15, 0, size=(count, 3))
-    lattice = Lattice.holding(1.0)
+    lattice = Lattice.for_size(1.0)
     parts = np.array([lattice.split(row) for row in numbers])
     total = parts.sum(axis=0)
     shuffled = parts[rng.permutation(count)]
@@ -60,9 +60,9 @@ def test_adding_floats_does_depend_on_the_order():
 @pytest.mark.parametrize("most", [0.0, -1.0, np.inf, np.nan, 1e200, 1e-200])
 def test_numbers_beyond_the_lattice_are_refused(most):
     with pytest.raises(ValueError, match="other units"):
-        Lattice.holding(most)
+        Lattice.for_size(most)
 
 
 def test_the_lattice_holds_what_it_is_made_for():
     for most in (1.0, 0.75, 3.0, 65536.0):
-        assert most <= 2.0 ** Lattice.holding(most).top <= 2.0 * most
+        assert most <= 2.0 ** Lattice.for_size(most).top <= 2.0 * most

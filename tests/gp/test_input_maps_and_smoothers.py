@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from privgp.gp.input_maps import collapse, part_ranked, spreads
+from privgp.gp.input_maps import blend_ranks, collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.smoothers import choose_nodes, exact_smoother, nystrom
 
@@ -18,7 +18,7 @@ from privgp.gp.smoothers import choose_nodes, exact_smoother, nystrom
 @given(st.floats(0.0, 1.0), st.integers(1, 60), st.integers(0, 1000))
 def test_maps_are_monotone_and_keep_the_scale(share, rows, seed):
     X = np.random.default_rng(seed).exponential(size=(rows, 2))
-    mapped = part_ranked(X, share)(np.sort(X, axis=0))
+    mapped = blend_ranks(X, share)(np.sort(X, axis=0))
     assert np.all(np.diff(mapped, axis=0) >= -1e-12)
     if rows > 30:
         assert np.all(spreads(mapped) < 3 * spreads(X))
@@ -27,7 +27,7 @@ def test_maps_are_monotone_and_keep_the_scale(share, rows, seed):
 
 def test_the_raw_map_changes_nothing():
     X = np.arange(6.0).reshape(3, 2)
-    assert part_ranked(X, 0.0)(X) is X
+    assert blend_ranks(X, 0.0)(X) is X
 
 
 def test_constant_columns_have_a_scale():

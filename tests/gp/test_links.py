@@ -34,10 +34,10 @@ def test_the_variance_is_that_of_the_outcome(link):
 def test_averages_are_those_of_fine_quadrature(link):
     for centre, spread in ((0.3, 0.4), (-2.0, 1.0), (1.0, 1.5)):
         pairs = [
-            (link.expected, link.mean),
-            (link.expected_slope, link.slope),
-            (link.expected_variance, link.variance),
-            (link.expected_square, lambda f: link.mean(f) ** 2),
+            (link.average, link.mean),
+            (link.average_slope, link.slope),
+            (link.average_variance, link.variance),
+            (link.average_square, lambda f: link.mean(f) ** 2),
         ]
         for average, g in pairs:
             ends = centre - 12 * spread, centre + 12 * spread
@@ -49,9 +49,9 @@ def test_averages_are_those_of_fine_quadrature(link):
 
 def test_averages_with_a_closed_form():
     mean, variance = np.array([0.7]), np.array([2.0])
-    expected = PROBIT.expected(mean, variance)
+    expected = PROBIT.average(mean, variance)
     assert_allclose(expected, norm.cdf(0.7 / np.sqrt(3.0)), rtol=1e-6)
-    assert_allclose(LOG.expected(mean, variance), np.exp(0.7 + 1.0), rtol=1e-6)
+    assert_allclose(LOG.average(mean, variance), np.exp(0.7 + 1.0), rtol=1e-6)
 
 
 def test_nothing_overflows_far_away():

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from privgp.gp.surrogate import Hyperprior, Surrogate, fixed_prior, robust_prior
+from privgp.gp.surrogate import Hyperprior, Surrogate, known_prior, robust_prior
 from privgp.plan.search.acquisition import (
     best_setting,
     expected_improvement,
@@ -83,7 +83,7 @@ def test_the_next_setting_is_the_most_promising():
 
 
 def test_exact_scores_are_interpolated_and_repeats_do_no_harm():
-    surrogate = Surrogate(POINTS, fixed_prior(2, 0.5, 2.5))
+    surrogate = Surrogate(POINTS, known_prior(2, 0.5, 2.5))
     for _ in range(3):
         for place, value in ((3, 1.0), (8, -1.0)):
             surrogate.observe(place, value, 0.0)
@@ -107,4 +107,4 @@ def test_one_setting_and_an_unknown_order():
     lonely = Surrogate(np.zeros((1, 1)), robust_prior(1))
     assert next_setting(lonely, [], "ucb", 2.0) == 0
     with pytest.raises(ValueError, match="smoothness"):
-        Surrogate(POINTS, fixed_prior(2, 0.5, 0.5)).observe(0, 1.0, 0.1)
+        Surrogate(POINTS, known_prior(2, 0.5, 0.5)).observe(0, 1.0, 0.1)

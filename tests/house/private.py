@@ -36,8 +36,8 @@ PUBLIC_PARAMETERS = {
 }
 # Parameters that are private though their names do not say so.
 PRIVATE_PARAMETERS = {
-    "made_up_records X", "rehearse X", "KeptEstimator._prepared X", "SpendsAtFit._check_given X",
-    "made_up_inputs X", "rehearse_update X",
+    "made_up_records X", "rehearse X", "KeptEstimator._prepare X", "SpendsAtFit._check_given X",
+    "rehearsal_inputs X", "rehearse_update X",
 }  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
@@ -49,15 +49,15 @@ PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no pri
 # Functions that take public columns out of a table.
 READERS = {
     "input_columns", "identifiers", "columns", "public_columns", "public_rows", "kept_columns",
-    "words_for_nothing",
+    "null_words",
 }  # fmt: skip
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
 # about public arguments only.
 RELEASED = {
-    "measure", "measured_loss", "kusner_search", "choose",
-    "choose_by_validation", "choose_by_residuals", "ask", "unanswered",
+    "measure", "measure_loss", "kusner_search", "choose",
+    "choose_by_validation", "choose_by_residuals", "ask", "count_new",
     "person_ids", "person_codes", "table_people", "count_people", "column_names", "make_loss",
-    "score_sensitivity", "parameters", "fingerprint", "written_classes", "complete_rows",
+    "score_sensitivity", "parameters", "fingerprint", "class_texts", "complete_rows",
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
@@ -206,7 +206,7 @@ class Watch:
             return room_of(function.module.name) in ("command", "server")
         return name == "X" and any(
             isinstance(node, ast.Call)
-            and ast.unparse(node.func).endswith(("checked_inputs", "seal_inputs"))
+            and ast.unparse(node.func).endswith(("check_private_inputs", "seal_inputs"))
             and any(isinstance(arg, ast.Name) and arg.id == "X" for arg in node.args)
             for node in ast.walk(function.node)
         )

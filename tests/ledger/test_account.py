@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from privgp import BudgetExceeded, Ledger, LedgerError, LedgerTampered, PrivateGPRegressor, compose
 from privgp.ledger import database, tables
 from privgp.ledger.amounts import UNIT
-from privgp.ledger.chain import CHARGE, Entry, Opened, check, sealed
+from privgp.ledger.chain import CHARGE, Entry, Opened, check, seal_row
 from privgp.ledger.filter import Cost, Spent
 from privgp.privacy.guarantee import RECORDS, Guarantee
 from tests.ledger.promises import gaussian, of, pure
@@ -255,7 +255,7 @@ def test_a_chain_that_was_sealed_anew_with_smaller_costs_is_found(kind):
     """Whoever owns the database can write a chain whose hashes are right: the costs are counted
     again from what was promised."""
     budget = dict(epsilon=str(2 * UNIT), delta=str(UNIT // 10**5), reserve="0")
-    opened = sealed(Opened(dataset="visits", fingerprint=None, opened_at="then", **budget))
+    opened = seal_row(Opened(dataset="visits", fingerprint=None, opened_at="then", **budget))
     promised = pure(0.5) if kind == "pure" else gaussian(0.5, 1e-6)
     cost, spent = opened.budget.after(Spent(), promised)
     others = dict(
@@ -380,7 +380,7 @@ def test_migrations_make_the_tables_that_the_code_uses(url):
 
 def test_addresses_are_told_without_their_passwords(tmp_path):
     ledger = Ledger(f"sqlite:///{tmp_path}/budget.db")
-    ledger.database.url = database.checked_url("postgresql://me:secret@host/a")
+    ledger.database.url = database.check_url("postgresql://me:secret@host/a")
     assert ledger.database.url.password == "secret"
     assert "secret" not in repr(ledger)
 
@@ -388,7 +388,7 @@ def test_addresses_are_told_without_their_passwords(tmp_path):
 def test_a_pickled_estimator_holds_no_password(tmp_path):
     ledger = Ledger(f"sqlite:///{tmp_path}/budget.db")
     account = ledger.open("visits", 1.0, 1e-5)
-    ledger.database.url = database.checked_url("postgresql://me:secret@host:5/a?sslmode=require")
+    ledger.database.url = database.check_url("postgresql://me:secret@host:5/a?sslmode=require")
     model = PrivateGPRegressor(y_bounds=(0, 1), epsilon=1.0, delta=1e-6, ledger=account)
     kept = pickle.dumps(model)
     assert b"secret" not in kept

@@ -15,10 +15,10 @@ from privgp.ledger.amounts import (
     above,
     below,
     decimal,
-    squared_mu,
-    squared_mu_of_pure,
+    decimal_below,
+    mu_square,
+    mu_square_of_pure,
     up,
-    written,
 )
 
 
@@ -30,8 +30,8 @@ def test_numbers_are_read_as_the_decimals_they_are_written_as():
 @pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-200, 1e-60])
 def test_the_smallest_spending_costs_a_unit(tiny):
     assert decimal(tiny) == 1
-    assert squared_mu(1 / tiny if tiny > 1e-300 else 1e300) >= 1
-    assert squared_mu_of_pure(tiny) == 1
+    assert mu_square(1 / tiny if tiny > 1e-300 else 1e300) >= 1
+    assert mu_square_of_pure(tiny) == 1
 
 
 @pytest.mark.parametrize("huge", [1e13, 1e300, math.inf, math.nan, -1.0, -1e-60, -5e-324])
@@ -43,13 +43,13 @@ def test_huge_amounts_are_refused(huge):
 @pytest.mark.parametrize("multiplier", [0.0, -1.0, math.inf, math.nan, 1e-7])
 def test_multipliers_that_promise_nothing_are_refused(multiplier):
     with pytest.raises(ValueError, match=r"multiplier|charge"):
-        squared_mu(multiplier)
+        mu_square(multiplier)
 
 
 @given(st.floats(1e-5, 1e200))
 def test_the_square_of_mu_is_rounded_up_by_less_than_a_unit(multiplier):
     exact = UNIT / Fraction(multiplier) ** 2
-    assert exact <= squared_mu(multiplier) < exact + 1
+    assert exact <= mu_square(multiplier) < exact + 1
 
 
 @settings(max_examples=40)
@@ -62,7 +62,7 @@ def test_a_pure_step_is_within_the_gaussian_that_stands_for_it(epsilon):
             lambda x: mpmath.log(mpmath.ncdf(-x) / share), math.sqrt(math.pi / 8) * min(epsilon, 30)
         )
         least = (2 * quantile) ** 2
-        found = mpmath.mpf(squared_mu_of_pure(epsilon)) / UNIT
+        found = mpmath.mpf(mu_square_of_pure(epsilon)) / UNIT
         assert found >= least * (1 - mpmath.mpf(10) ** -30)
         assert found <= least * (1 + 1e-4) + mpmath.mpf(10) ** -39
 
@@ -70,5 +70,5 @@ def test_a_pure_step_is_within_the_gaussian_that_stands_for_it(epsilon):
 @given(st.integers(0, 10**50))
 def test_floats_lie_on_their_side(amount):
     assert Fraction(below(amount)) <= Fraction(amount, UNIT) <= Fraction(above(amount))
-    assert decimal(written(amount)) <= up(Fraction(amount, UNIT))
-    assert written(decimal(0.2)) == 0.2
+    assert decimal(decimal_below(amount)) <= up(Fraction(amount, UNIT))
+    assert decimal_below(decimal(0.2)) == 0.2

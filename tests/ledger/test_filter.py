@@ -15,11 +15,11 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from privgp import Guarantee, compose
-from privgp.ledger.amounts import UNIT, decimal, squared_mu_of_pure
+from privgp.ledger.amounts import UNIT, decimal, mu_square_of_pure
 from privgp.ledger.filter import Budget, Spent
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import Event, in_parallel
-from privgp.privacy.pure import mixed_delta
+from privgp.privacy.pure import mix_delta
 from tests.ledger.promises import gaussian, of, pure
 
 TOTALS = [(1.0, 1e-5), (0.1, 1e-6), (5.0, 0.01), (0.5, 0.3), (10.0, 1e-9)]
@@ -182,7 +182,7 @@ def test_compose_is_no_filter(epsilon, delta):
     most = 1.0 / gaussian_multiplier(epsilon, delta)
     first = 0.7 * most
     rest = np.sqrt(most**2 - first**2)
-    pure_rest = brentq(lambda e: mixed_delta(epsilon, first, [e]) - delta, 1e-6, epsilon)
+    pure_rest = brentq(lambda e: mix_delta(epsilon, first, [e]) - delta, 1e-6, epsilon)
     for end in (normal(rest), coin(pure_rest)):
         assert looked(first, [end], epsilon) == pytest.approx(delta, rel=1e-3)
     assert looked(first, [normal(rest), coin(pure_rest)], epsilon) > 1.3 * delta
@@ -245,7 +245,7 @@ def test_nor_does_looking_at_a_first_step_that_is_not_gaussian(epsilon, delta, s
 
 def test_a_pure_step_within_its_gaussian_at_every_epsilon():
     for epsilon in (0.01, 0.3, 1.0, 4.0):
-        mu = float(np.sqrt(squared_mu_of_pure(epsilon) / UNIT))
+        mu = float(np.sqrt(mu_square_of_pure(epsilon) / UNIT))
         left = epsilon * np.linspace(-3, 3, 301)
         left = left[np.abs(left) > 2e-4]  # nearer to 0 the Gaussian curve is rounded up
         assert np.all(coin(epsilon)(left) <= normal(mu)(left) + 1e-12)

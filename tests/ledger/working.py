@@ -27,12 +27,12 @@ def charge_without_lock(account: Account) -> None:
     """Look, and then write, whatever was written in between."""
     guarantee = pure(0.01)
     with account.ledger.database.read() as connection:
-        opened, last = account._opened(connection), account._last(connection)
+        opened, last = account._read_account(connection), account._last(connection)
     if opened.budget.after(last.spent if last else Spent(), guarantee) is None:
         raise BudgetExceeded
     cost, first = opened.budget.after(Spent(), guarantee)
     with account.ledger.database.write() as connection:
-        _, last = account._locked(connection)  # the rows are in order, but nobody looks again
+        _, last = account._lock_account(connection)  # the rows are in order, but nobody looks again
         then = first if last is None else Spent(last.spent.epsilon + cost.epsilon)
         account._add(
             connection, opened, last, cost, then, kind=CHARGE, key=None, request=None,

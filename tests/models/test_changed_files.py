@@ -86,14 +86,14 @@ def test_the_command_says_so_and_spends_nothing(
 
 def _changed_after_reading(monkeypatch: pytest.MonkeyPatch, path: Path, change: Any) -> None:
     """Change a file once all outputs were read."""
-    check = TableOutput.check_unchanged
+    check = TableOutput.refuse_changes
 
     def late(self: TableOutput) -> None:
         check(self)  # nothing has happened yet
         change(path)
         check(self)
 
-    monkeypatch.setattr(TableOutput, "check_unchanged", late)
+    monkeypatch.setattr(TableOutput, "refuse_changes", late)
 
 
 def _nothing_spent(monkeypatch: pytest.MonkeyPatch) -> None:

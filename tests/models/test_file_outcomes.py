@@ -243,7 +243,7 @@ def test_private_inputs_are_read_by_the_vault_alone(data, tmp_path, monkeypatch)
         raise AssertionError("a private input was read as a public one")
 
     for module, name in (
-        (file_kinds, "located"),
+        (file_kinds, "locate_rows"),
         (file_rows, "coordinates"),
         (file_rows, "numbers"),
     ):

@@ -381,7 +381,7 @@ def test_an_interrupt_at_any_line_leaves_all_of_a_draw_or_nothing(tmp_path):
         kept = PosteriorPaths.load_state(file)
         assert np.array_equal(kept.release(ASKED[3:9]), told)
         contents = kept._kept.contents
-        anew = Triangle().extended(contents.engine().extend(contents.draws.points)).rows
+        anew = Triangle().grow(contents.engine().extend(contents.draws.points)).rows
         rows = contents.draws.lower.rows
         assert all(np.allclose(a, b, atol=1e-9) for a, b in zip(anew, rows, strict=True))
     assert lines["last"] > 50
@@ -411,8 +411,8 @@ def test_new_records_wait_for_an_answer_about_the_old_ones(monkeypatch):
         assert len(model._kept.contents.draws.outputs) == 40
         return sound(*given)
 
-    sound = PathContents.extended
-    monkeypatch.setattr(PathContents, "extended", meanwhile)
+    sound = PathContents.grow
+    monkeypatch.setattr(PathContents, "grow", meanwhile)
     assert model.release(ASKED).shape == (1, 60)
     fit.join()
     assert len(model._kept.contents.draws.outputs) == 7

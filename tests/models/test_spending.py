@@ -105,7 +105,7 @@ def _nothing_is_fitted(monkeypatch):
     def spend(*_args, **_kwargs):
         raise AssertionError("a budget was spent")
 
-    for place in ("published.measure", "binned.measure", "search.bayes.measured_loss"):
+    for place in ("published.measure", "binned.measure", "search.bayes.measure_loss"):
         monkeypatch.setattr(f"privgp.models.{place}", spend)
 
 

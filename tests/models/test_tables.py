@@ -21,7 +21,7 @@ from privgp import (
     PrivateGPRegressor,
     PrivateGridSearchCV,
 )
-from privgp.models.load import packed, unpacked
+from privgp.models.load import pack_model, unpack_model
 from privgp.pictures.style import figure_bytes
 from privgp.plan.file import load_plan, save_plan
 
@@ -125,14 +125,14 @@ def test_dates_are_told_from_numbers_without_being_asked() -> None:
 
 
 def test_a_file_takes_the_same_table(fitted: PrivateGPRegressor) -> None:
-    loaded = unpacked(packed(fitted))
+    loaded = unpack_model(pack_model(fitted))
     assert loaded.inputs_ == fitted.inputs_
     assert list(loaded.feature_names_in_) == FRAME.columns
     for each in ({}, {"observation": True}):
         found = loaded.predict(FRAME, return_std=True, **each)
         assert np.array_equal(found, fitted.predict(FRAME, return_std=True, **each))
     assert np.array_equal(loaded.interval(FRAME), fitted.interval(FRAME))
-    assert packed(loaded) == packed(fitted)
+    assert pack_model(loaded) == pack_model(fitted)
     told = loaded.certificate()["inputs"]
     assert told[0].startswith("when (a date")
     assert any("latitude" in each for each in told)
@@ -163,7 +163,7 @@ def test_one_lengthscale_is_given_for_every_column() -> None:
     kernel = 25.0 * Matern([100.0, 1.0, 50.0, 6.0, 1.0], nu=2.5)
     model = regressor(kernel=kernel).fit(FRAME, OUTPUTS)
     assert model.kernel_.k2.length_scale.tolist() == [100, 1, 1, 1, 50, 50, 50, 6, 6, 1]
-    assert np.array_equal(unpacked(packed(model)).predict(FRAME), model.predict(FRAME))
+    assert np.array_equal(unpack_model(pack_model(model)).predict(FRAME), model.predict(FRAME))
     with pytest.raises(ValueError, match="lengthscales"):
         regressor(kernel=Matern([1.0, 2.0])).plan(FRAME)
 
@@ -205,7 +205,7 @@ def test_every_kind_of_release_takes_tables(kind: str) -> None:
     model, outputs = kinds()[kind]
     asked = FRAME.head(3)
     model.fit(FRAME, outputs)
-    loaded = unpacked(packed(model))
+    loaded = unpack_model(pack_model(model))
     assert np.array_equal(loaded.predict(asked), model.predict(asked))
     assert np.array_equal(np.array(loaded.interval(asked)), np.array(model.interval(asked)))
 
@@ -213,10 +213,10 @@ def test_every_kind_of_release_takes_tables(kind: str) -> None:
 def test_an_update_takes_the_same_table() -> None:
     model = regressor().fit(FRAME, OUTPUTS)
     later = FRAME.with_columns(pl.col("when") + timedelta(days=30))
-    model = unpacked(packed(model)).set_params(random_state=1)
+    model = unpack_model(pack_model(model)).set_params(random_state=1)
     model.update(later, OUTPUTS)
     assert len(model.measurements_) == 2
-    assert np.array_equal(unpacked(packed(model)).predict(later), model.predict(later))
+    assert np.array_equal(unpack_model(pack_model(model)).predict(later), model.predict(later))
 
 
 def test_a_map_across_the_date_line_and_at_a_pole() -> None:
@@ -258,7 +258,7 @@ def test_pictures_are_in_the_units_of_the_columns(fitted: PrivateGPRegressor) ->
     assert panels[0].get_ylabel() == "calls (per day)"
     low, high = panels[0].get_xlim()  # days since 1970
     assert 19358 <= low < high <= 19358 + 210
-    assert unpacked(packed(fitted)).output_ == {"name": "calls", "units": "per day"}
+    assert unpack_model(pack_model(fitted)).output_ == {"name": "calls", "units": "per day"}
     assert "calls, in per day" in fitted.certificate()["private"][0]
 
 
@@ -301,17 +301,17 @@ def test_private_columns_are_declared_and_kept_in_the_file(learned: bool) -> Non
     if learned:
         when, *region = model.kernel_.k1.k2.length_scale
         assert len({*region}) == 1 < len({when, *region})
-    loaded = unpacked(packed(model))
+    loaded = unpack_model(pack_model(model))
     assert np.array_equal(loaded.predict(asked), model.predict(asked))
     assert "2023-01-01" in loaded.certificate()["inputs"][0]
     if not learned:
         panels = figure_of(loaded).axes
         assert [panel.get_xlabel() for panel in panels] == ["when", "region"]
-    content = packed(model)
+    content = pack_model(model)
     beyond = FRAME.select("region", when=pl.lit(datetime(2050, 1, 1)))
     again = regressor(**model.get_params()).set_params(hyperparameters="fixed")
     assert np.all(np.isfinite(again.fit(beyond, OUTPUTS).predict(asked)))
-    assert content == packed(model)
+    assert content == pack_model(model)
 
 
 def test_a_pipeline_in_front_predicts_from_its_file(tmp_path) -> None:

@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validat
 import privgp
 from privgp import BudgetExceeded, Ledger, LedgerError, PrivateGPRegressor, open_table
 from privgp.models.load import notice
-from privgp.publish import FITS, Fits, unrecorded
+from privgp.publish import FITS, Fits, forget_fits
 from tests.ledger.test_estimators import MADE
 
 RNG = np.random.default_rng(0)
@@ -232,7 +232,7 @@ def test_simulations_and_further_measurements_do_not():
         lambda: model.update(more, y),
         lambda: model.refine(more, y, 0.5),
     ) == [0, 0, 0]
-    with unrecorded():
+    with forget_fits():
         assert warned(lambda: model.fit(X, y)) == [0]
 
 

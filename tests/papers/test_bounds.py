@@ -9,7 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from papers.attack.bounds import FUNCTION, GENERIC, RIDGES, Bound, factors, one_function
-from privgp.privacy.posterior_mean import fixed_function, posterior_shape
+from privgp.privacy.posterior_mean import posterior_shape, sensitivity_for_norm
 
 
 def largest_move(kernel, ridge, common, x, other):
@@ -39,7 +39,7 @@ def test_half_of_lemma_b8_bounds_every_function_and_is_nearly_attained():
         assert moved <= one_function(shape, 1.0) * (1 + 1e-9)
         tightest = max(tightest, moved / one_function(shape, 1.0))
     assert tightest > 0.999
-    assert fixed_function(shape, 3.0).value == pytest.approx(2.0 * one_function(shape, 3.0))
+    assert sensitivity_for_norm(shape, 3.0).value == pytest.approx(2.0 * one_function(shape, 3.0))
 
 
 def test_ours_is_never_above_the_papers_and_falls_with_the_ridge():

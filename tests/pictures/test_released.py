@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from privgp.pictures.curves import plot_released
+from privgp.pictures.curves import plot_release
 from privgp.pictures.maps import EMPTY, HALF, far_from_inputs
 from privgp.pictures.released import NOISE, TOTAL, Released
 
@@ -40,7 +40,7 @@ def labelled(ax) -> dict:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_slice_varies_one_input_and_holds_the_others(count):
-    figure = plot_released(released(count))
+    figure = plot_release(released(count))
     for ax in figure.axes:
         x, y = labelled(ax)["mean"].get_data()
         np.testing.assert_allclose(x, np.linspace(0.0, 1.0, 7))
@@ -52,7 +52,7 @@ def test_a_slice_varies_one_input_and_holds_the_others(count):
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_points_answered_outside_the_extent_are_not_drawn(count):
-    ax = plot_released(released(count)).axes[0]
+    ax = plot_release(released(count)).axes[0]
     assert labelled(ax)["answered before"].get_xydata().tolist() == [[0.5, 0.5]]
 
 
@@ -66,8 +66,7 @@ def uncertain(X):
 
 def test_uncertainty_has_a_map_of_its_own_and_leaves_the_colours_of_values_alone():
     sure, unsure = (
-        plot_released(released(2, values=values, aspect=1.0)).axes
-        for values in (certain, uncertain)
+        plot_release(released(2, values=values, aspect=1.0)).axes for values in (certain, uncertain)
     )
     np.testing.assert_array_equal(
         *(axes[0].images[0].to_rgba(axes[0].images[0].get_array()) for axes in (sure, unsure))
@@ -80,13 +79,13 @@ def test_uncertainty_has_a_map_of_its_own_and_leaves_the_colours_of_values_alone
 
 
 def test_without_a_range_in_all_there_is_one_map():
-    assert len(plot_released(released(2)).axes) == 2  # the map and its key
+    assert len(plot_release(released(2)).axes) == 2  # the map and its key
 
 
 def test_on_given_axes_contours_show_the_uncertainty():
     figure = Figure()
     ax = figure.subplots()
-    plot_released(released(2, values=uncertain), ax)
+    plot_release(released(2, values=uncertain), ax)
     assert len(ax.images) == 1
     assert HALF in [text.get_text() for text in ax.get_legend().get_texts()]
 
@@ -97,18 +96,18 @@ def test_where_no_inputs_are_the_map_is_hatched():
     shown = released(2, values=certain, points=21, public_inputs=corner)
     far = far_from_inputs(shown, np.array([[0.25, 0.25], [0.9, 0.9]]))
     assert (far > 1.0).tolist() == [False, True]
-    figure = plot_released(shown)
+    figure = plot_release(shown)
     assert EMPTY in [text.get_text() for text in figure.legends[0].get_texts()]
     assert all("/" in each.hatches[0] for ax in figure.axes[:2] for each in ax.collections[:1])
     everywhere = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 15)] * 2), axis=-1).reshape(-1, 2)
-    full = plot_released(replace(shown, public_inputs=everywhere))
+    full = plot_release(replace(shown, public_inputs=everywhere))
     assert EMPTY not in [text.get_text() for text in full.legends[0].get_texts()]
     assert far_from_inputs(replace(shown, public_inputs=None), corner) is None
 
 
 def test_a_band_reaches_to_its_own_ends():
     """Uneven ends stay uneven, along a curve and at targets."""
-    ax = plot_released(released(1)).axes[0]
+    ax = plot_release(released(1)).axes[0]
     _, low, high = ax.lines[:3]
     np.testing.assert_allclose(high.get_ydata() - low.get_ydata(), 0.4)
     np.testing.assert_allclose(low.get_ydata(), np.linspace(0.0, 1.0, 7) - 0.1)
@@ -117,7 +116,7 @@ def test_a_band_reaches_to_its_own_ends():
         return X[:, 0], {TOTAL: (X[:, 0] - 0.5, X[:, 0] + [2.0, -0.25])}
 
     targets = np.array([[0.0], [1.0]])
-    (bars,) = plot_released(released(1, values=values, targets=targets)).axes[0].collections
+    (bars,) = plot_release(released(1, values=values, targets=targets)).axes[0].collections
     ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
     assert ends == [[-0.5, 2.0], [0.5, 1.0]]  # no bar beyond the mean where the end lies below it
 
@@ -130,7 +129,7 @@ def wide(**changes) -> Released:
 
 
 def test_long_names_fit_along_the_keys_of_maps_above_each_other():
-    figure = plot_released(wide())
+    figure = plot_release(wide())
     figure.draw_without_rendering()
     upper, lower = (ax.yaxis.label.get_window_extent() for ax in figure.axes[2:])
     assert upper.y0 > lower.y1
@@ -141,7 +140,7 @@ def test_long_names_fit_along_the_keys_of_maps_above_each_other():
 def test_longitudes_around_the_globe_go_by_parts_of_a_right_angle():
     globe = np.array([[-176.0, 177.0], [60.0, 90.0]])
     shown = released(2, values=uncertain, extent=globe, aspect=4.0, ticks=("longitude", "latitude"))
-    ticks = plot_released(shown).axes[0].get_xticks()
+    ticks = plot_release(shown).axes[0].get_xticks()
     assert {-90.0, 0.0, 90.0} <= {*ticks}
 
 
@@ -150,7 +149,7 @@ def test_a_legend_explains_the_line_and_the_dots_of_one_name():
     for two_values in (0, 1):  # whichever panel comes first
         X = np.column_stack([rise, rise, rise])
         X[:, two_values] = np.arange(20) % 2
-        (legend,) = plot_released(released(3, values=uncertain, public_inputs=X)).legends
+        (legend,) = plot_release(released(3, values=uncertain, public_inputs=X)).legends
         assert [text.get_text() for text in legend.get_texts()].count("mean") == 1
         markers = {line.get_marker() for line in legend.findobj(Line2D)}
         assert {"o", "None"} <= markers

@@ -19,7 +19,7 @@ from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import Columns, GroupColumns
-from privgp.plan.streamed.sums import streamed_strategy
+from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.measure import exact
 
@@ -238,7 +238,7 @@ def _cells(rng: np.random.Generator, change: float = 2.0) -> Any:
 
 def _of_columns(columns: Any, change: float, people: bool = False) -> Any:
     totals = columns.totals(_people_rows() if people else ArrayRows(PLACES), change=change)
-    return streamed_strategy(columns, totals, energy=True, change=change, people=people)
+    return strategy_of_columns(columns, totals, energy=True, change=change, people=people)
 
 
 def _people_rows() -> PeopleRows:

@@ -141,7 +141,7 @@ def test_a_plan_and_the_check_of_a_release_compute_no_average(monkeypatch):
     def asked(*_):
         raise AssertionError("an average that nobody asked for")
 
-    for name in ("averaged_variances", "drawn_variances", "expected_error"):
+    for name in ("average_variances", "variances_by_draw", "expected_error"):
         monkeypatch.setattr(accuracy, name, asked)
     y = np.sin(X[:, 0])
     model = PrivateGPRegressor(y_bounds=(-1, 1), random_state=0).fit(X, y)

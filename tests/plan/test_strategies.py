@@ -54,7 +54,7 @@ def test_nobody_moves_it_further_than_the_sensitivity(row, seed):
         most = max(most, distance(strategy, *pair))
     assert most <= bound * (1 + 1e-12) + 2 * strategy.float_error()
     assert most >= 0.6 * bound
-    furthest = distance(strategy, *strategy.furthest())
+    furthest = distance(strategy, *strategy.worst_neighbours())
     assert 0.9 * bound <= furthest <= bound * (1 + 1e-12) + 2 * strategy.float_error()
 
 
@@ -63,7 +63,7 @@ def test_nobody_moves_it_further_than_the_sensitivity(row, seed):
 def test_sizes_agree(row, seed):
     strategy, rng = made(row, seed)
     numbers = row.exact(strategy, row.data(strategy, rng))
-    assert numbers.shape == strategy.furthest()[0].shape == (strategy.size,)
+    assert numbers.shape == strategy.worst_neighbours()[0].shape == (strategy.size,)
     noise = noise_of(strategy, 1.0, 1e-5)
     assert noise.law == strategy.law
     assert noise.size == strategy.size
@@ -110,7 +110,7 @@ def test_it_is_written_and_read_back(row):
     assert type(again) is type(strategy)
     assert fingerprint(again) == fingerprint(strategy)
     assert again.sensitivity() == strategy.sensitivity()
-    for ours, theirs in zip(strategy.furthest(), again.furthest(), strict=True):
+    for ours, theirs in zip(strategy.worst_neighbours(), again.worst_neighbours(), strict=True):
         assert_array_equal(ours, theirs)
 
 
@@ -137,9 +137,9 @@ def test_an_attack_holds_and_finds_noise_a_fifth_too_small(row):
     would fail with probability below 1e-6. Real noise: tests/privacy/test_laws.py."""
     strategy, _ = made(row, 0)
     noise = noise_of(strategy, 2.5 if strategy.law in PURE else 8.0, 0.01)
-    low, high = strategy.furthest()
+    low, high = strategy.worst_neighbours()
     moved = low != high
-    some = noise.resized(int(moved.sum()))
+    some = noise.with_size(int(moved.sum()))
     pair = NoisyPair(low[moved], high[moved], some, Promise.of(noise.event))
     draws = 45_000 if noise.pure else 4000
     trial = Trial(draws, 1e-6, lambda share, doing: None)

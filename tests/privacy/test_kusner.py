@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from privgp.gp.surrogate import fixed_prior
+from privgp.gp.surrogate import known_prior
 from privgp.privacy import kusner
 from privgp.privacy.kusner import KusnerConstants
 
@@ -53,7 +53,7 @@ def test_every_constant_is_the_papers(size, delta, k1, sigma):
 def test_the_constants_without_noise_are_the_papers():
     A, tau, X, d, k = mpf("1.5"), mpf("0.8"), 400, mpf("5e-6"), 1 - 1 / mpf(898)
     regret = A * mp.exp(-2 * tau / mp.log(2) ** (mpf(2) / 4))
-    assert kusner.vanishing_regret(1.5, 0.8, 2) == exactly(regret)
+    assert kusner.noise_free_regret(1.5, 0.8, 2) == exactly(regret)
     ours = KusnerConstants(0.5, 5e-6, X, 25, 1 - 1 / 898, 0.0, float(regret))
     c2, c3 = (2 * mp.sqrt((1 - k) * mp.log(n * X / d)) for n in (2, 3))
     assert ours.noise_shift == 0
@@ -66,7 +66,7 @@ def test_the_constants_without_noise_are_the_papers():
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0])
 def test_the_information_gain_is_bounded_from_above(sigma):
     """Against all multisets of three of nine points."""
-    points, prior = POINTS[:9], fixed_prior(2, 0.4, 2.5)
+    points, prior = POINTS[:9], known_prior(2, 0.4, 2.5)
     r = np.sqrt(5) * np.linalg.norm(points[:, None] - points[None], axis=2) / 0.4
     K = (1 + r + r * r / 3) * np.exp(-r)
     best = max(
@@ -79,9 +79,9 @@ def test_the_information_gain_is_bounded_from_above(sigma):
 
 
 def test_the_greedy_gain_is_a_determinant():
-    gain = kusner.greedy_gain(POINTS, fixed_prior(2, 0.4, np.inf), 16, 0.1)
+    gain = kusner.greedy_gain(POINTS, known_prior(2, 0.4, np.inf), 16, 0.1)
     squares = np.square(POINTS[:, None] - POINTS[None]).sum(axis=2)
     K = np.exp(-0.5 * squares / 0.16)
     assert gain >= 0.5 * np.linalg.slogdet(np.eye(16) + K / 0.01)[1] * (1 - 1e-9)
-    one = kusner.greedy_gain(POINTS[:1], fixed_prior(2, 0.4, np.inf), 3, 0.1)
+    one = kusner.greedy_gain(POINTS[:1], known_prior(2, 0.4, np.inf), 3, 0.1)
     assert one == pytest.approx(0.5 * np.log1p(3 / 0.01), rel=1e-8)

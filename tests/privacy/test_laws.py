@@ -40,7 +40,7 @@ def density(noise, widest=60.0, steps=400_001):
 
 def keeps(noise, factor):
     """Whether the density times ``factor`` keeps the promise for numbers that move all they can."""
-    small = noise.resized(noise.size, factor)
+    small = noise.with_size(noise.size, factor)
     if noise.pure:
         z = np.linspace(-40 * noise.std, 40 * noise.std, 100_001)
         losses = small.log_density(z) - small.log_density(z - SENSITIVITY)
@@ -67,8 +67,8 @@ def test_the_std_is_that_of_the_density(law):
     noise = needed(law)
     z, probability = density(noise)
     assert math.sqrt(float(probability @ z**2)) == pytest.approx(noise.std, rel=1e-3)
-    assert noise.resized(7, 0.5).size == 7
-    assert noise.resized(7, 0.5).std == pytest.approx(0.5 * noise.std)
+    assert noise.with_size(7, 0.5).size == 7
+    assert noise.with_size(7, 0.5).std == pytest.approx(0.5 * noise.std)
 
 
 @every_law

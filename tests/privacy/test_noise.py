@@ -21,7 +21,7 @@ from privgp.privacy.noise import (
     _spill,
     gaussian_noise,
     noise_for,
-    scaled_noise,
+    noise_from_multiplier,
 )
 
 RATIOS = (1 / 4, 1 / 5, 1 / 8)  # a = h / sigma; in use it is below 2**-39
@@ -159,7 +159,7 @@ def test_bad_budgets_are_refused(epsilon):
 
 
 def test_a_given_multiplier_is_kept():
-    noise = scaled_noise(0.5, 4, 2.0, 0.0)
+    noise = noise_from_multiplier(0.5, 4, 2.0, 0.0)
     assert noise.multiplier == 0.5
     assert noise.std == pytest.approx(1.0)
     assert noise.std > 0.5 * (2.0 + 2.0 * 2.0**noise.exponent)

@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
-from privgp.gp.blocked import blocked_cholesky, blocked_product, blocked_solve, sum_error
+from privgp.gp.blocked import cholesky_by_blocks, multiply_by_blocks, solve_by_blocks, sum_error
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
@@ -192,7 +192,7 @@ def _found(case: Case) -> Found:
         if case.restart:
             sampler = PathSampler(X, y, factor, kernel, case.extra, precision.nugget)
         sampler.catch_up(Z[:start], lower)
-        lower = lower.extended(sampler.extend(Z[start : start + 3]))
+        lower = lower.grow(sampler.extend(Z[start : start + 3]))
     m = len(Z)
     means = sampler.values(np.zeros((1, m)), 0)[0]
     normals = rng.standard_normal((4, m)) * np.array([[1.0], [1e3], [1e-3], [0.0]])
@@ -299,13 +299,13 @@ def test_blocked_sums_err_by_no_more_than_a_run_and_the_number_of_runs(n):
     rng = np.random.default_rng(n)
     A, B = rng.standard_normal((7, n)), rng.standard_normal((n, 5))
     A[0], B[:, 0] = 1.0 + rng.uniform(0, 1, n), 1.0 + rng.uniform(0, 1, n)  # no cancelling
-    off = whole(A) @ whole(B) - whole(blocked_product(A, B)) * 2**400
+    off = whole(A) @ whole(B) - whole(multiply_by_blocks(A, B)) * 2**400
     worst = [shares(A, B, off)]
     K = np.exp(-3.0 * np.abs(np.subtract.outer(A[1], A[1]))) + 1e-6 * np.eye(n)
-    R = blocked_cholesky(K)
+    R = cholesky_by_blocks(K)
     assert np.array_equal(R, np.tril(R))
     worst.append(shares(R, R.T, whole(R) @ whole(R).T - whole(K) * 2**400))
-    H = blocked_solve(R, B)
+    H = solve_by_blocks(R, B)
     worst.append(shares(R, H, whole(R) @ whole(H) - whole(B) * 2**400))
     assert max(worst) <= sum_error(n)
     assert n == 1 or min(worst) > 0.1 * UNIT_ROUNDOFF
@@ -456,9 +456,9 @@ def test_the_charge_is_used_at_its_own_orders_only():
     # From order 2 on: at 1.25 * 1.1 the charge is that of order 2.
     step, order = 4.0, 1.1
     before = (order - step / (1 + step)) / (order - 1) * 2.0 * curve.charge
-    assert curve._charged(order, step) >= before
-    assert curve._charged(20.0, 0.1) == math.inf  # would need orders of 220
-    assert curve._charged(3.0, 1.0) < math.inf
+    assert curve._triangle_bound(order, step) >= before
+    assert curve._triangle_bound(20.0, 0.1) == math.inf  # would need orders of 220
+    assert curve._triangle_bound(3.0, 1.0) < math.inf
     assert curve.at(49.0) == math.inf
     with pytest.raises(ValueError, match="order"):
         curve.at(50.0)

@@ -209,10 +209,10 @@ def test_no_exponential_bound_is_below_what_lemma_b3_attains(n, r, length):
 def test_the_bound_for_one_function():
     shape = PosteriorShape(4.0, 10, 0.5)
     V = shape.largest_variance
-    assert pm.fixed_function(shape, 3.0).value == pytest.approx(6.0 * V / (V + 4.0))
+    assert pm.sensitivity_for_norm(shape, 3.0).value == pytest.approx(6.0 * V / (V + 4.0))
     for norm in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="norm"):
-            pm.fixed_function(shape, norm)
+            pm.sensitivity_for_norm(shape, norm)
 
 
 def test_the_shape_knows_the_exponential_and_the_constant_kernel():

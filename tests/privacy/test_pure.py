@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from privgp import compose
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.pure import mixed_delta, remaining_epsilon
+from privgp.privacy.pure import epsilon_left, mix_delta
 from tests.privacy.test_guarantee import promise
 
 budgets = st.floats(0.05, 5)
@@ -38,43 +38,43 @@ def by_integration(epsilon, mu, pures):
 @settings(max_examples=20)
 @given(st.floats(0, 6), st.floats(0.1, 4), st.lists(st.floats(0.01, 2), min_size=1, max_size=4))
 def test_delta_is_that_of_coins_and_a_gaussian(epsilon, mu, pures):
-    found = mixed_delta(epsilon, mu, pures)
+    found = mix_delta(epsilon, mu, pures)
     assert found == pytest.approx(by_integration(epsilon, mu, pures), abs=5e-6)
 
 
 @given(budgets, st.floats(0.3, 10), budgets)
 def test_it_lies_between_the_parts_and_their_sum(epsilon, c, pure):
-    found = mixed_delta(epsilon + pure, 1 / c, [pure])
+    found = mix_delta(epsilon + pure, 1 / c, [pure])
     assert found <= gaussian_delta(epsilon, c) * (1 + 1e-9)
     assert found >= gaussian_delta(epsilon + pure, c) * (1 - 1e-9)
 
 
 def test_pure_steps_alone_add_up_and_nothing_is_left_to_chance():
-    assert mixed_delta(0.75, 0.0, [0.5, 0.25]) == 0.0
-    assert mixed_delta(0.74, 0.0, [0.5, 0.25]) > 0.0
-    assert mixed_delta(0.0, 0.0, [1.0]) == pytest.approx(math.tanh(0.5))  # total variation
+    assert mix_delta(0.75, 0.0, [0.5, 0.25]) == 0.0
+    assert mix_delta(0.74, 0.0, [0.5, 0.25]) > 0.0
+    assert mix_delta(0.0, 0.0, [1.0]) == pytest.approx(math.tanh(0.5))  # total variation
 
 
 def test_many_pure_steps_promise_no_less_than_a_few():
     few, many = [0.1] * 10, [0.1] * 30
-    assert mixed_delta(1.0, 0.5, many) > mixed_delta(1.0, 0.5, few)
-    assert mixed_delta(3.0, 0.5, many) <= gaussian_delta(0.0, 2.0)
+    assert mix_delta(1.0, 0.5, many) > mix_delta(1.0, 0.5, few)
+    assert mix_delta(3.0, 0.5, many) <= gaussian_delta(0.0, 2.0)
 
 
 @settings(max_examples=20)
 @given(st.floats(0.01, 8), st.sampled_from([1e-9, 1e-5, 0.01]), st.floats(0.01, 0.99))
 def test_what_remains_fits_beside_what_was_spent(epsilon, delta, share):
     spent = share * epsilon
-    rest = remaining_epsilon(epsilon, delta, spent)
+    rest = epsilon_left(epsilon, delta, spent)
     assert epsilon - spent <= rest <= epsilon
     if rest > epsilon - spent:
         c = gaussian_multiplier(rest, delta)
-        assert mixed_delta(epsilon, 1 / c, [spent]) <= delta
+        assert mix_delta(epsilon, 1 / c, [spent]) <= delta
 
 
 def test_exact_accounting_leaves_more_than_adding_up():
-    assert remaining_epsilon(1.0, 0.01, 0.3) > 0.8
-    assert remaining_epsilon(1.0, 1e-6, 0.3) > 0.72
+    assert epsilon_left(1.0, 0.01, 0.3) > 0.8
+    assert epsilon_left(1.0, 1e-6, 0.3) > 0.72
 
 
 def test_a_guarantee_with_a_choice_is_kept_composed_and_read_back():

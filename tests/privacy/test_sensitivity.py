@@ -20,11 +20,11 @@ from privgp.privacy.sensitivity import (
     column_norms,
     many_row_sensitivity,
     person_norms,
-    scaled_change,
+    scale_change,
     single_row_sensitivity,
     total_sensitivity,
 )
-from privgp.vault.validate import clipped_outputs
+from privgp.vault.validate import clip_outputs
 
 ENTRIES = st.floats(-1, 1).filter(lambda x: x == 0 or abs(x) > 1e-100)
 
@@ -149,9 +149,9 @@ def test_outputs_that_differ_by_a_change_are_no_further_apart_when_scaled(low, w
     z = y + most
     while Fraction(z) - Fraction(y) > Fraction(most):
         z = float(np.nextafter(z, -np.inf))
-    u, v = clipped_outputs(np.array([y, z]), 2, bounds)
-    assert abs(Fraction(v) - Fraction(u)) <= Fraction(scaled_change(most, bounds))
-    assert scaled_change(None, bounds) == 2.0
+    u, v = clip_outputs(np.array([y, z]), 2, bounds)
+    assert abs(Fraction(v) - Fraction(u)) <= Fraction(scale_change(most, bounds))
+    assert scale_change(None, bounds) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_outputs_that_differ_by_a_change_are_no_further_apart_when_scaled(low, w
 )
 def test_outputs_that_no_float_holds_are_no_further_apart_either(bounds, most, outputs):
     """They are rounded when they are read, and may move apart by that."""
-    u, v = (clipped_outputs([each], 1, bounds)[0] for each in outputs)
-    assert abs(v - u) <= scaled_change(most, bounds)
+    u, v = (clip_outputs([each], 1, bounds)[0] for each in outputs)
+    assert abs(v - u) <= scale_change(most, bounds)
 
 
 def test_the_largest_energy_weight_is_free_and_not_a_hair_more_is():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor, compose
-from privgp.privacy.stages import check_shares, kept_by, shared_out
+from privgp.privacy.stages import check_shares, information_share, share_out
 
 X = np.linspace(0.0, 90.0, 40)[:, None]
 
@@ -20,7 +20,7 @@ def test_stages_compose_to_the_total(law, shares):
     settings = {"y_bounds": (60, 200), "mechanism": law, "hyperparameters": "fixed"}
     parts = [
         PrivateGPRegressor(epsilon=e, delta=d, **settings).fit(X, y).guarantee_
-        for e, d in shared_out(law, 1.5, 1e-5, check_shares(shares))
+        for e, d in share_out(law, 1.5, 1e-5, check_shares(shares))
     ]
     delta = math.fsum(part.delta for part in parts)
     assert delta <= 1e-5 * (1 + 1e-9)
@@ -30,9 +30,9 @@ def test_stages_compose_to_the_total(law, shares):
 
 def test_what_splitting_keeps():
     """Two halves: all with Gaussian noise, half the information with Laplace noise."""
-    assert kept_by("gaussian", (0.5, 0.5)) == 1.0
-    assert kept_by("laplace", (0.5, 0.5)) == pytest.approx(math.sqrt(0.5))
-    assert kept_by("laplace", (0.25, 0.75)) ** 2 == pytest.approx(0.625)
+    assert information_share("gaussian", (0.5, 0.5)) == 1.0
+    assert information_share("laplace", (0.5, 0.5)) == pytest.approx(math.sqrt(0.5))
+    assert information_share("laplace", (0.25, 0.75)) ** 2 == pytest.approx(0.625)
 
 
 def test_the_noise_distribution_is_chosen_for_all_stages():

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from privgp.release.exports.contours import closed_bands, contours, open_bands, round_levels
+from privgp.release.exports.contours import bands_between, contours, open_bands, round_levels
 from privgp.release.exports.geojson import collection, edges, quads
-from privgp.release.exports.mesh import Mesh, turned
+from privgp.release.exports.mesh import Mesh, wrap_longitude
 
 geopandas = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")
@@ -40,7 +40,7 @@ def signed(ring):
 def test_bands_are_valid_cover_the_map_and_hold_their_values(seed, west, tmp_path):
     mesh = Mesh.of_axes(west + np.linspace(0, 16, 41), np.linspace(-8, 7, 33))
     values = field(mesh.longitudes, mesh.latitudes, seed)
-    bands = closed_bands(round_levels(values, 6))
+    bands = bands_between(round_levels(values, 6))
     features = contours(mesh, values, bands, {"name": "cost", "units": "EUR"})
     for feature in features:
         for outer, *holes in feature["geometry"]["coordinates"]:
@@ -58,7 +58,7 @@ def test_bands_are_valid_cover_the_map_and_hold_their_values(seed, west, tmp_pat
     )  # neither gaps nor overlaps
 
     for i, j in np.random.default_rng(seed).integers(1, 32, size=(20, 2)):
-        place = shapely.Point(turned(float(mesh.longitudes[i, j])), mesh.latitudes[i, j])
+        place = shapely.Point(wrap_longitude(float(mesh.longitudes[i, j])), mesh.latitudes[i, j])
         found = frame[shapely.distance(areas, place) < 1e-6]
         assert any((found["from"] <= values[i, j]) & (values[i, j] <= found["to"]))
 

@@ -38,7 +38,7 @@ def test_tables_made_before_there_were_migrations_are_kept(tmp_path):
         schema.metadata.create_all(connection)
         connection.execute(schema.datasets.insert().values(name="a", declared="{}", made_at=""))
     store = Store(database)
-    assert store.declared("a") == {}
+    assert store.read_declaration("a") == {}
     assert not differences(store)
 
 

@@ -19,7 +19,7 @@ UNKNOWN = f"privgp-{'0' * 16}-{'0' * 64}"
 def steps(world, key, path):
     """The statements that a request runs, its status and its answer."""
     found = []
-    engine = world.client.app.state.service.store.database._connected()
+    engine = world.client.app.state.service.store.database._connect()
 
     def note(_, __, statement, *___):
         if threading.current_thread().name != "privgp jobs":  # which looks for jobs all the time
@@ -122,7 +122,7 @@ def test_without_its_database_the_server_says_so(world, monkeypatch):
         raise LedgerUnreachable("it is away at postgresql://me:secret@host")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.database, "_connected", away)
+        patch.setattr(store.database, "_connect", away)
         answer = world.ask(ANALYST, "GET", "/api/datasets")
     assert (answer.status_code, "secret" in answer.text) == (503, False)
 
@@ -131,4 +131,4 @@ def test_two_names_for_one_table_at_once_get_one_budget(world):
     """The second look is in the transaction that registers."""
     store = world.client.app.state.service.store
     with pytest.raises(Refused, match="one budget"):
-        store.add_dataset("another", store.declared("visits"))
+        store.add_dataset("another", store.read_declaration("visits"))

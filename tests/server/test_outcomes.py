@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor
-from privgp.models.load import unpacked
+from privgp.models.load import unpack_model
 from tests.server.world import CUSTODIAN, World, declared
 
 ROWS = 40
@@ -105,7 +105,7 @@ def test_from_a_declaration_to_predictions(case, world):
     assert found.shape == (2, 2) if len(outputs) > 1 or "classes" in answer else (2,)
     assert np.all(np.array(answer["low"]) <= found)
     assert answer.get("outputs", [*outputs]) == [*outputs]
-    model = unpacked(world.ask(CUSTODIAN, "GET", f"/api/releases/{release}/file").content)
+    model = unpack_model(world.ask(CUSTODIAN, "GET", f"/api/releases/{release}/file").content)
     assert ("record" in model.guarantee_.unit) == ("x_bounds" in given)
     for view in ("view", "table.csv", "script.py", "page.html", "certificate.html"):
         page = world.ask(CUSTODIAN, "GET", f"/api/releases/{release}/{view}")
@@ -161,5 +161,5 @@ def test_an_update_measures_counts_of_new_people(world):
     started = world.ask(CUSTODIAN, "POST", path, content=more, headers=once)
     job = world.finished(CUSTODIAN, started.json())
     assert job["state"] == "done", job
-    model = unpacked(world.ask(CUSTODIAN, "GET", f"/api/releases/{job['result']}/file").content)
+    model = unpack_model(world.ask(CUSTODIAN, "GET", f"/api/releases/{job['result']}/file").content)
     assert len(model.measurements_) == 2

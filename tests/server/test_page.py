@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 import uvicorn
 
-from privgp.models.load import packed, unpacked
+from privgp.models.load import pack_model, unpack_model
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.server.app import application
-from privgp.server.views.page import published
+from privgp.server.views.page import render_release
 from tests.server.world import settings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -274,9 +274,13 @@ def test_names_in_pictures_are_text(browser, tmp_path, inputs):
     names = [link.format(place) for place in range(inputs)]
     X = pl.DataFrame(np.random.default_rng(0).uniform(size=(30, inputs)), schema=names)
     given = {"epsilon": 1.0, "delta": 1e-5, "hyperparameters": "fixed"}
-    model = unpacked(packed(PrivateGPRegressor(y_bounds=(0, 1), **given).fit(X, np.zeros(30))))
+    model = unpack_model(
+        pack_model(PrivateGPRegressor(y_bounds=(0, 1), **given).fit(X, np.zeros(30)))
+    )
     path = tmp_path / "page.html"
-    path.write_text(published(model._released, link.format("output"), "names"), encoding="utf-8")
+    path.write_text(
+        render_release(model._released, link.format("output"), "names"), encoding="utf-8"
+    )
     page, _, complaints = opened(browser, LIGHT)
     page.goto(path.as_uri())
     page.locator(".plot .main-svg").first.wait_for()

@@ -38,7 +38,7 @@ def test_no_answer_holds_a_private_value(world, plan, release):
     for secret in SECRETS:
         assert secret not in heard
         assert secret.partition(".")[2] not in heard
-    table = world.client.app.state.service.store.declared("visits")["table"]
+    table = world.client.app.state.service.store.read_declaration("visits")["table"]
     assert table not in "\n".join(each.text for each in answers)  # nor where it lies
 
 
@@ -111,7 +111,7 @@ def test_names_are_escaped_on_pages(world):
     name = "a-b"
     store = world.client.app.state.service.store
     kept = {
-        **store.declared("visits"),
+        **store.read_declaration("visits"),
         "name": name,
         "output": "<script>x</script>",
         "table": "q.csv",

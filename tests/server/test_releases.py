@@ -10,7 +10,7 @@ from privgp.ledger.chain import CHARGE
 from privgp.ledger.ledger import Ledger
 from privgp.server import work
 from privgp.server.app import application
-from privgp.server.start import prepared
+from privgp.server.start import prepare_server
 from tests.server.world import (
     ANALYST,
     CUSTODIAN,
@@ -97,7 +97,7 @@ def test_a_plan_of_another_dataset_is_absent(world, plan):
 def test_people_of_one_table_have_one_budget(world):
     """The same table, or another one with the same public inputs, gets no second budget."""
     assert world.register("again").status_code == 409
-    name = world.client.app.state.service.store.declared("visits")["table"]
+    name = world.client.app.state.service.store.read_declaration("visits")["table"]
     again = world.ask(CUSTODIAN, "POST", "/api/datasets", json=declared("third", name))
     assert again.status_code == 409
 
@@ -209,15 +209,15 @@ def test_a_release_that_was_stopped_is_charged_once(tmp_path, monkeypatch, momen
 
 def test_the_demonstration_says_its_keys_once(tmp_path):
     told = []
-    made = prepared(settings(tmp_path), demo=True, say=told.append)
+    made = prepare_server(settings(tmp_path), demo=True, say=told.append)
     assert sum("privgp-" in line for line in told) == 2
     key = next(line.split()[-1] for line in told if "custodian" in line)
     world = World(TestClient(made), {CUSTODIAN: key})
     assert world.get(CUSTODIAN, "/api/datasets/diabetes")["remaining"] == 3.0
     again = []
-    prepared(settings(tmp_path), demo=True, say=again.append)
+    prepare_server(settings(tmp_path), demo=True, say=again.append)
     assert not any("privgp-" in line for line in again)
-    prepared(settings(tmp_path), demo=True, say=again.append, new_key=True)
+    prepare_server(settings(tmp_path), demo=True, say=again.append, new_key=True)
     (line,) = (line for line in again if "privgp-" in line)
     other = World(TestClient(made), {CUSTODIAN: line.split()[-1]})
     assert other.get(CUSTODIAN, "/api/me")["role"] == "custodian"

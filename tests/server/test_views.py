@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 import privgp
 from privgp import PrivateGPClassifier, PrivateGPRegressor
-from privgp.models.load import packed, unpacked
+from privgp.models.load import pack_model, unpack_model
 from privgp.server.errors import Refused
 from privgp.server.views import page
 from privgp.server.views.exports import csv_of, geojson_of, script_of
@@ -42,22 +42,22 @@ def outputs(X):
 
 def fitted(names, **given):
     X = inputs(names)
-    return unpacked(
-        packed(PrivateGPRegressor(y_bounds=(0, 200), **{**BUDGET, **given}).fit(X, outputs(X)))
+    return unpack_model(
+        pack_model(PrivateGPRegressor(y_bounds=(0, 200), **{**BUDGET, **given}).fit(X, outputs(X)))
     )
 
 
 def labelled():
     X = inputs(["age"])
     model = PrivateGPClassifier(classes=["a<b", "c", "d"], **BUDGET)
-    return unpacked(packed(model.fit(X, np.array(["a<b", "c", "d"])[np.arange(ROWS) % 3])))
+    return unpack_model(pack_model(model.fit(X, np.array(["a<b", "c", "d"])[np.arange(ROWS) % 3])))
 
 
 def several():
     X = inputs(["age"])
     Y = pl.DataFrame({"cost": outputs(X), "days": outputs(X) / 2})
     model = PrivateGPRegressor(y_bounds=[(0, 200), (0, 100)], **BUDGET)
-    return unpacked(packed(model.fit(X, Y)))
+    return unpack_model(pack_model(model.fit(X, Y)))
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,9 @@ def test_geojson_has_longitude_first_whatever_the_order_of_the_inputs(models):
 
 def test_names_of_columns_may_be_anything(tmp_path):
     X = inputs(["mean of cost"])
-    model = unpacked(packed(PrivateGPRegressor(y_bounds=(0, 200), **BUDGET).fit(X, outputs(X))))
+    model = unpack_model(
+        pack_model(PrivateGPRegressor(y_bounds=(0, 200), **BUDGET).fit(X, outputs(X)))
+    )
     columns = pl.read_csv(io.StringIO(csv_of(model._released, "cost"))).columns
     assert len({*columns}) == len(columns) == 8
 
@@ -197,7 +199,7 @@ def test_values_at_targets_alone_are_refused():
 
 @pytest.mark.parametrize("kind", [*INPUTS, "labels", "several"])
 def test_a_published_page_is_complete(models, kind):
-    text = page.published(models[kind]._released, "</script><b>", "A & <B>")
+    text = page.render_release(models[kind]._released, "</script><b>", "A & <B>")
     assert text.count("<script>") == text.count("</script>") - 1 == 2
     assert "<h1>A &amp; &lt;B&gt;</h1>" in text
     for tag in ('rel="stylesheet"', "src=", 'href="http', "@import"):
@@ -212,5 +214,5 @@ def test_a_simulation_says_so_everywhere():
     model = fitted(["lon", "lat"], random_state=0)
     assert "simulation" in pl.read_csv(io.StringIO(csv_of(model._released, "cost"))).columns
     assert json.loads(geojson_of(model._released, "cost"))["privgp"]["simulation"]
-    assert 'class="simulation"' in page.published(model._released, "cost", "name")
+    assert 'class="simulation"' in page.render_release(model._released, "cost", "name")
     assert "imulation" in script_of(model._released, "cost", "a.privgp")

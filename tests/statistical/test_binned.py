@@ -47,7 +47,7 @@ def errors(kind: str, seed: int) -> np.ndarray:
 @cache
 def record_errors(side: int) -> np.ndarray:
     """The noise on both changed numbers of a record; ``side`` only tells two such draws apart."""
-    noise = noise_for_strategy(RECORDS, 1.0, 0.0).resized(2 * DRAWS)
+    noise = noise_for_strategy(RECORDS, 1.0, 0.0).with_size(2 * DRAWS)
     return add_noise(np.zeros(2 * DRAWS), noise).reshape(DRAWS, 2)
 
 

@@ -19,7 +19,7 @@ from privgp.audit.promises import Promise
 from privgp.audit.result import from_errors
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.plan.functions.records import CheckedFactor, RecordsModel
-from privgp.vault.states.records import extended_records, first_record_draws
+from privgp.vault.states.records import first_record_draws, grow_records
 
 pytestmark = pytest.mark.statistical(failure=1e-6)
 
@@ -66,14 +66,14 @@ def attacked_record(noise_scale: float, first, second):
     drawn = [
         np.array(
             [
-                extended_records(start, kernel, rows.points, rows.lower, 0.0).numbers
+                grow_records(start, kernel, rows.points, rows.lower, 0.0).numbers
                 for _ in range(DRAWS)
             ]
         )
         for start in started
     ]
     exact = [
-        extended_records(replace(s, seed=0), kernel, rows.points, rows.lower, 0.0).exact
+        grow_records(replace(s, seed=0), kernel, rows.points, rows.lower, 0.0).exact
         for s in started
     ]
     direction = exact[1] - exact[0]

@@ -14,10 +14,10 @@ from scipy.stats import binom, gamma, kstest, laplace
 
 from papers.optimisation.surfaces import Surface, digits_surface
 from privgp import PrivateBayesSearchCV
-from privgp.gp.surrogate import Surrogate, fixed_prior
+from privgp.gp.surrogate import Surrogate, known_prior
 from privgp.privacy.kusner import KusnerConstants
 from privgp.vault import search as vault
-from privgp.vault.scores import checked_validation, make_loss
+from privgp.vault.scores import check_validation, make_loss
 from tests.models.looking_up import Column, records
 
 pytestmark = pytest.mark.statistical(failure=1e-6)
@@ -58,8 +58,8 @@ def test_kusners_draws_have_the_papers_laws_and_no_others():
         seen.append(place)
         return Column(place)
 
-    goal = vault.Objective(train, checked_validation(X, y, LOSS), 0.5, 0.25)
-    prior = fixed_prior(1, 0.3, 2.5)
+    goal = vault.Objective(train, check_validation(X, y, LOSS), 0.5, 0.25)
+    prior = known_prior(1, 0.3, 2.5)
     count = 1200
     draws = [vault.kusner_search(goal, POINTS, prior, KUSNER, lambda n: None) for _ in range(count)]
     course = seen[:4]

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.input_maps import part_ranked
+from privgp.gp.input_maps import blend_ranks
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
@@ -145,7 +145,7 @@ def test_sparse_matrices_take_little_room_and_equal_arrays_one_member():
 def test_nested_values_of_other_rooms_need_no_code_of_their_own():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(30, 2))
-    start = Hyperparameters(2.0 * Matern([1.0, 2.0], nu=1.5) + RBF(3.0), 0.1, part_ranked(X, 0.5))
+    start = Hyperparameters(2.0 * Matern([1.0, 2.0], nu=1.5) + RBF(3.0), 0.1, blend_ranks(X, 0.5))
     codec = Codec(tuple[Prior, GaussianNoise, Functionals], "plan", KERNELS)
     square = np.eye(3)
     functionals = Functionals(X[:2], X[:3], square, 0 * square, 1.0, np.eye(2), X[:3].T, square)

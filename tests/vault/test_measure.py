@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from privgp import PrivateGPRegressor
 from privgp.plan.strategy import strategy_for_rows
-from privgp.privacy.noise import gaussian_noise, scaled_noise
+from privgp.privacy.noise import gaussian_noise, noise_from_multiplier
 from privgp.vault import measure as module
 from privgp.vault import noise as sample
 from privgp.vault.measure import exact as without_noise
@@ -42,7 +42,9 @@ def noise_for(strategy, epsilon=1.0, delta=1e-5):
 
 def faint(strategy):
     """Noise so weak that the measurement can be read off: never for release."""
-    return scaled_noise(1e-6, strategy.size, strategy.sensitivity(), strategy.float_error())
+    return noise_from_multiplier(
+        1e-6, strategy.size, strategy.sensitivity(), strategy.float_error()
+    )
 
 
 def test_measured_are_weighted_sums_per_input_and_the_energy_in_units_of_y():

@@ -14,8 +14,6 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privgp.server.errors import Refused
-from privgp.server.reading import person_column
 from privgp.storage.tables import open_files
 from privgp.vault.people import person_codes
 from privgp.vault.table import table_people
@@ -96,9 +94,6 @@ def test_files_of_several_types_hold_one_person(columns: list[pl.Series], tmp_pa
     for k, column in enumerate(columns):
         pl.DataFrame({"who": column}).write_parquet(tmp_path / f"{k}.parquet")
     assert len({*table_people(open_files(tmp_path), "who").tolist()}) == 1
-    told = [person_column(pl.DataFrame({"who": column}), "who") for column in columns]
-    assert len({str(each[0]) for each in told}) == 1
-    assert person_ids(np.concatenate(told), len(told)).max() == 0
 
 
 @pytest.mark.parametrize("wide", [2.0**53, -(2.0**53), 1e300])
@@ -122,5 +117,3 @@ def test_marks_of_missing_values_are_nobody(mark: str, tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="groups contain missing values"):
         table_people(open_files(tmp_path), "who")
-    with pytest.raises(Refused, match="must name a person in every row"):
-        person_column(frame, "who")

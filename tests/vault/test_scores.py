@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from privgp.vault.scores import (
     Loss,
-    checked_validation,
+    check_validation,
     make_loss,
     mean_loss,
     record_losses,
@@ -29,7 +29,7 @@ class Echo:
 
 
 def score(X, y, loss):
-    return mean_loss(Echo(), checked_validation(X, y, loss))
+    return mean_loss(Echo(), check_validation(X, y, loss))
 
 
 def test_losses_are_what_their_names_say():
@@ -122,7 +122,7 @@ def test_losses_without_sound_bounds_are_refused(kind, bounds, message):
 )
 def test_records_that_cannot_be_scored_are_refused(X, y, message):
     with pytest.raises(ValueError, match=message):
-        checked_validation(X, y, make_loss("squared_error", (0, 1)))
+        check_validation(X, y, make_loss("squared_error", (0, 1)))
 
 
 def test_a_failing_model_or_loss_quotes_nothing():
@@ -131,7 +131,7 @@ def test_a_failing_model_or_loss_quotes_nothing():
             raise RuntimeError(f"cannot predict {X}")
 
     loss = make_loss("squared_error", (0, 1))
-    held = checked_validation([[123.456]], [1.0], loss)
+    held = check_validation([[123.456]], [1.0], loss)
     assert "123" not in repr(held)
     with pytest.raises(ValueError, match="could not predict") as caught:
         mean_loss(Failing(), held)

@@ -15,7 +15,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.vault.labels import seal_columns, seal_outcome, seal_outcomes
 from privgp.vault.masked import Sealed, unseal
 from privgp.vault.tables import seal_rows
-from privgp.vault.validate import checked_inputs, checked_outputs, seal_inputs, seal_outputs
+from privgp.vault.validate import check_outputs, check_private_inputs, seal_inputs, seal_outputs
 
 SECRET = 31.25
 Y = np.array([SECRET, 1.0, 2.0])
@@ -66,8 +66,8 @@ def test_nothing_is_computed_on_them(compute):
 
 
 def test_the_vault_reads_them():
-    assert np.array_equal(checked_outputs(seal_outputs(Y, 3), 3), Y)
-    assert np.array_equal(checked_inputs(seal_inputs(Y[:, None], 1), 1), Y[:, None])
+    assert np.array_equal(check_outputs(seal_outputs(Y, 3), 3), Y)
+    assert np.array_equal(check_private_inputs(seal_inputs(Y[:, None], 1), 1), Y[:, None])
     assert unseal(Y) is Y  # what is not sealed
 
 

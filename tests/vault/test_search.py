@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privgp.gp.surrogate import Surrogate, fixed_prior
+from privgp.gp.surrogate import Surrogate, known_prior
 from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.noise import noise_of_shares
 from privgp.vault import search as vault
-from privgp.vault.scores import checked_validation, make_loss
+from privgp.vault.scores import check_validation, make_loss
 from tests.models.looking_up import Column, records
 
 LOSS = make_loss("accuracy")
 SCORES = np.linspace(0.1, 0.9, 9)
-VALIDATION = checked_validation(*records(SCORES, 100), LOSS)
+VALIDATION = check_validation(*records(SCORES, 100), LOSS)
 POINTS = np.linspace(0, 1, 9)[:, None]
 
 
@@ -36,9 +36,9 @@ def constants(observation_std=0.1, steps=6, **settings) -> KusnerConstants:
 
 def test_a_measured_loss_is_the_mean_loss_plus_noise():
     (noise,) = noise_of_shares(1e4, 0.5, (1.0,), 0.01)
-    assert vault.measured_loss(Column(6), VALIDATION, noise) == pytest.approx(0.3, abs=0.01)
+    assert vault.measure_loss(Column(6), VALIDATION, noise) == pytest.approx(0.3, abs=0.01)
     rng = np.random.default_rng(0)
-    simulated = vault.measured_loss(Column(6), VALIDATION, noise, rng)
+    simulated = vault.measure_loss(Column(6), VALIDATION, noise, rng)
     expected = 0.3 + noise.std * np.random.default_rng(0).standard_normal()
     assert simulated == pytest.approx(expected, abs=1e-12)
 
@@ -47,7 +47,7 @@ def test_a_measured_loss_gets_the_noise_that_was_planned(monkeypatch):
     (noise,) = noise_of_shares(1.0, 1e-5, (1.0,), 0.01)
     calls = []
     monkeypatch.setattr(vault, "add_noise", lambda v, n, rng: calls.append((v[0], n)) or v)
-    vault.measured_loss(Column(6), VALIDATION, noise)
+    vault.measure_loss(Column(6), VALIDATION, noise)
     assert calls == [(pytest.approx(0.3), noise)]
 
 
@@ -59,7 +59,7 @@ def test_algorithm_1_follows_equation_2():
     seen: list[int] = []
     reported: list[int] = []
     c = constants()
-    prior = fixed_prior(1, 0.3, 2.5)
+    prior = known_prior(1, 0.3, 2.5)
     vault.kusner_search(
         objective(seen), POINTS, prior, c, reported.append, np.random.default_rng(5)
     )
@@ -75,7 +75,7 @@ def test_algorithm_1_follows_equation_2():
 def test_algorithm_2_never_repeats_and_stops_when_all_is_seen():
     seen: list[int] = []
     c = constants(0.0, steps=50)
-    prior = fixed_prior(1, 0.3, 2.5)
+    prior = known_prior(1, 0.3, 2.5)
     vault.kusner_search(objective(seen), POINTS, prior, c, lambda n: None, np.random.default_rng(0))
     assert len(seen) == len(set(seen)) == 9
 
@@ -83,7 +83,7 @@ def test_algorithm_2_never_repeats_and_stops_when_all_is_seen():
 def test_algorithm_2_leaves_out_settings_that_cannot_be_best():
     points = np.linspace(0, 1, 200)[:, None]
     scores = 0.9 - 0.8 * (points[:, 0] - 0.7) ** 2
-    validation = checked_validation(*records(scores, 1000), LOSS)
+    validation = check_validation(*records(scores, 1000), LOSS)
     seen: list[int] = []
 
     def train(place):
@@ -92,7 +92,7 @@ def test_algorithm_2_leaves_out_settings_that_cannot_be_best():
 
     goal = vault.Objective(train, validation, 0.5, 0.25)
     c = KusnerConstants(1e4, 0.4, 200, 40, 1.0, 0.0, 1e-9)
-    prior = fixed_prior(1, 0.5, np.inf)
+    prior = known_prior(1, 0.5, np.inf)
     chosen, value = vault.kusner_search(goal, points, prior, c, lambda n: None)
     assert abs(points[chosen, 0] - 0.7) < 0.05
     assert 0.5 + 0.25 * value == pytest.approx(0.9, abs=0.01)
@@ -103,7 +103,7 @@ def test_algorithm_2_leaves_out_settings_that_cannot_be_best():
 def test_one_step_is_enough_to_run():
     for sigma in (0.0, 0.1):
         chosen, value = vault.kusner_search(
-            objective(), POINTS, fixed_prior(1, 0.3, 2.5), constants(sigma, 1), lambda n: None
+            objective(), POINTS, known_prior(1, 0.3, 2.5), constants(sigma, 1), lambda n: None
         )
         assert 0 <= chosen < 9
         assert np.isfinite(value)
@@ -119,7 +119,7 @@ def test_training_that_fails_or_warns_tells_nothing(recwarn):
     def fail(place):
         raise RuntimeError(f"at {place}")
 
-    prior = fixed_prior(1, 0.3, 2.5)
+    prior = known_prior(1, 0.3, 2.5)
     for train in (warn, fail):
         goal = vault.Objective(train, VALIDATION, 0.5, 0.25)
         if train is warn:
@@ -132,7 +132,7 @@ def test_training_that_fails_or_warns_tells_nothing(recwarn):
 
 
 def test_what_is_not_finite_is_refused_and_nothing_is_released():
-    prior = fixed_prior(1, 0.3, 2.5)
+    prior = known_prior(1, 0.3, 2.5)
     goal = vault.Objective(Column, VALIDATION, 0.5, 1e-320)
     for sigma in (0.0, 0.1):
         with (
@@ -154,6 +154,6 @@ def test_the_released_value_lies_on_the_lattice_of_its_noise():
     assert lattice <= c.laplace_scale * 2.0**-40
     for _ in range(20):
         _, value = vault.kusner_search(
-            objective(), POINTS, fixed_prior(1, 0.3, 2.5), c, lambda n: None
+            objective(), POINTS, known_prior(1, 0.3, 2.5), c, lambda n: None
         )
         assert value / lattice == np.round(value / lattice)

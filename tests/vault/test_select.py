@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from papers.shared.choices import exponential_probabilities, permute_and_flip_probabilities
 from privgp.privacy.selection import selection_scale
 from privgp.vault import select
-from privgp.vault.scores import checked_validation, make_loss, score_sensitivity
+from privgp.vault.scores import check_validation, make_loss, score_sensitivity
 from privgp.vault.select import EXPONENTIAL, PERMUTE_AND_FLIP, choose, choose_by_validation
 from tests.models.looking_up import Column, records
 
@@ -110,7 +110,7 @@ def test_opendp_promises_the_epsilon_of_this_scale():
 def test_a_choice_by_validation_records_tells_an_index_and_spends_what_it_was_given(
     method, monkeypatch
 ):
-    validation = checked_validation(*records([0.2, 0.9, 0.5], 50), make_loss("accuracy"))
+    validation = check_validation(*records([0.2, 0.9, 0.5], 50), make_loss("accuracy"))
     models = [Column(j) for j in range(3)]
     assert choose_by_validation(method, models, validation, 1e4) == 1
     seen = []

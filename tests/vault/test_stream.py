@@ -89,7 +89,7 @@ def test_float_errors_are_within_their_bound():
         for row in range(2):
             exact[row] += sum(Fraction(b) * Fraction(v) for b, v in zip(B[row], u, strict=True))
         squares += sum(Fraction(v) ** 2 for v in u)
-    private = total.opened(key)
+    private = total.unmask(key)
     sums = columns.lattice("absolute").join(private[:, :-1])
     energy = float(ENERGIES.join(private[:, -1]))
     plan = sketch.finish(columns.totals(rows))

@@ -18,9 +18,9 @@ from sklearn.exceptions import DataConversionWarning
 
 from privgp.vault.labels import label_codes
 from privgp.vault.validate import (
-    checked_columns,
-    checked_outputs,
-    clipped_outputs,
+    check_output_columns,
+    check_outputs,
+    clip_outputs,
     column_names,
     person_ids,
 )
@@ -66,7 +66,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_outputs_that_are_not_one_finite_number_per_row_are_refused_without_showing_them(name):
     with pytest.raises(ValueError, match="y ") as caught:
-        checked_outputs(REFUSED[name], 2)
+        check_outputs(REFUSED[name], 2)
     assert "739271" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -85,7 +85,7 @@ SLIPS = {
 @pytest.mark.parametrize("name", SLIPS)
 def test_numbers_in_disguise_are_refused(name):
     with pytest.raises(ValueError, match="y "):
-        checked_outputs(SLIPS[name], 2)
+        check_outputs(SLIPS[name], 2)
 
 
 @pytest.mark.parametrize(
@@ -103,26 +103,26 @@ def test_numbers_in_disguise_are_refused(name):
     ids=lambda y: type(y).__name__,
 )
 def test_numbers_of_any_type_become_float64(y):
-    values = checked_outputs(y, 2)
+    values = check_outputs(y, 2)
     assert values.dtype == np.float64
     assert_array_equal(values, [1.5, 0.0])
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.int64])
 def test_truth_values_and_integers_are_numbers(dtype):
-    assert_array_equal(checked_outputs(np.array([1, 0], dtype=dtype), 2), [1.0, 0.0])
+    assert_array_equal(check_outputs(np.array([1, 0], dtype=dtype), 2), [1.0, 0.0])
 
 
 def test_one_column_is_taken_with_a_warning_that_shows_no_value():
     with pytest.warns(DataConversionWarning, match="column-vector") as caught:
-        values = checked_outputs([[SECRET], [1.0]], 2)
+        values = check_outputs([[SECRET], [1.0]], 2)
     assert_array_equal(values, [SECRET, 1.0])
     assert "739271" not in str(caught[0].message)
 
 
 def test_the_given_array_is_never_changed():
     y = np.array([5.0, -5.0])
-    clipped_outputs(y, 2, (0.0, 1.0))
+    clip_outputs(y, 2, (0.0, 1.0))
     assert_array_equal(y, [5.0, -5.0])
 
 
@@ -130,10 +130,8 @@ def test_bounds_map_to_one_and_everything_beyond_is_clipped_in_silence():
     y = [-1e308, -3.0, -1.0, 1.0, 3.0, 4.0, 1e308]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert_array_equal(
-            clipped_outputs(y, 7, (-1.0, 3.0)), [-1.0, -1.0, -1.0, 0.0, 1.0, 1.0, 1.0]
-        )
-        assert_array_equal(clipped_outputs([-1e308, 1e308], 2, (0.0, 0.1)), [-1.0, 1.0])
+        assert_array_equal(clip_outputs(y, 7, (-1.0, 3.0)), [-1.0, -1.0, -1.0, 0.0, 1.0, 1.0, 1.0])
+        assert_array_equal(clip_outputs([-1e308, 1e308], 2, (0.0, 0.1)), [-1.0, 1.0])
 
 
 @given(
@@ -143,7 +141,7 @@ def test_bounds_map_to_one_and_everything_beyond_is_clipped_in_silence():
 )
 def test_scaled_outputs_never_leave_the_unit_interval(y, low, width):
     high = low + width * max(1.0, abs(low))
-    u = clipped_outputs(y, 5, (low, high))
+    u = clip_outputs(y, 5, (low, high))
     assert np.all(np.abs(u) <= 1.0)
     assert np.all(u[y <= low] <= -1.0 + 1e-6)
     assert np.all(u[y >= high] >= 1.0 - 1e-6)
@@ -152,9 +150,9 @@ def test_scaled_outputs_never_leave_the_unit_interval(y, low, width):
 def test_clipping_looks_at_one_row_at_a_time():
     rng = np.random.default_rng(0)
     y = rng.normal(size=6)
-    u = clipped_outputs(y, 6, (-1.0, 1.0))
+    u = clip_outputs(y, 6, (-1.0, 1.0))
     y[2] = 1e9
-    changed = clipped_outputs(y, 6, (-1.0, 1.0))
+    changed = clip_outputs(y, 6, (-1.0, 1.0))
     assert_array_equal(np.delete(u, 2), np.delete(changed, 2))
 
 
@@ -181,7 +179,7 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_tables_that_are_not_two_finite_numbers_per_row_are_refused_without_showing_them(name):
     with pytest.raises(ValueError, match="y ") as caught:
-        checked_columns(TABLES[name], 2, 2)
+        check_output_columns(TABLES[name], 2, 2)
     shown = "".join(traceback.format_exception(caught.value))
     assert "739271" not in shown
     assert caught.value.__cause__ is None
@@ -197,7 +195,7 @@ def test_tables_that_are_not_two_finite_numbers_per_row_are_refused_without_show
     ],
 )
 def test_tables_are_read_cell_by_cell(y):
-    assert_array_equal(checked_columns(y, 2, 2), [[1.0, 2.5], [1.0, 0.25]])
+    assert_array_equal(check_output_columns(y, 2, 2), [[1.0, 2.5], [1.0, 0.25]])
 
 
 def test_names_of_columns_are_texts_or_none():
@@ -223,8 +221,8 @@ class Quoting(float):
 @pytest.mark.parametrize(
     ("read", "words"),
     [
-        (lambda value: checked_outputs([1.0, value], 2), "y must be numbers"),
-        (lambda value: checked_columns([[1.0, value]], 1, 2), "y must be numbers"),
+        (lambda value: check_outputs([1.0, value], 2), "y must be numbers"),
+        (lambda value: check_output_columns([[1.0, value]], 1, 2), "y must be numbers"),
         (lambda value: person_ids([1, value], 2), "groups must be plain identifiers"),
     ],
 )
@@ -239,8 +237,8 @@ def test_a_value_that_fails_is_not_quoted(read, words):
 def test_a_wrong_length_is_refused_without_the_number_of_records():
     """With several records per person their number is private."""
     for read in (
-        lambda: checked_outputs([0.0] * 3, 12_345),
-        lambda: checked_columns([[0.0, 0.0]] * 3, 12_345, 2),
+        lambda: check_outputs([0.0] * 3, 12_345),
+        lambda: check_output_columns([[0.0, 0.0]] * 3, 12_345, 2),
         lambda: label_codes(["a"] * 3, ["a", "b"], 12_345),
         lambda: person_ids(["a"] * 3, 12_345),
     ):

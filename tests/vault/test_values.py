@@ -43,16 +43,16 @@ from privgp.command.io.columns import (
 )
 from privgp.command.io.tables import Source, load, open_table
 from privgp.vault.people import person_codes
-from privgp.vault.questions import predicted
+from privgp.vault.questions import predict_records
 from privgp.vault.scores import (
-    checked_validation,
+    check_validation,
     make_loss,
     mean_loss,
     record_losses,
     score_sensitivity,
 )
 from privgp.vault.table import _people
-from privgp.vault.validate import checked_inputs, clipped_outputs, person_ids
+from privgp.vault.validate import check_private_inputs, clip_outputs, person_ids
 from privgp.vault.values import label, number, read_label, read_number
 
 # Numbers of many types. 2^53 + 1 is rounded by whatever makes a float of it.
@@ -135,12 +135,12 @@ class Cell(BaseEstimator):
 
 
 def read_outputs(records: list[Any], container: Any) -> list[Any]:
-    return clipped_outputs(container(records), len(records), (-4.0, 9.0)).tolist()
+    return clip_outputs(container(records), len(records), (-4.0, 9.0)).tolist()
 
 
 def read_inputs(records: list[Any], container: Any) -> list[Any]:
     rows = [container([record, 0.5]) for record in records]
-    return checked_inputs(rows, 2).tolist()
+    return check_private_inputs(rows, 2).tolist()
 
 
 def read_people(records: list[Any], container: Any) -> list[Any]:
@@ -152,8 +152,8 @@ def read_people(records: list[Any], container: Any) -> list[Any]:
 
 def losses(model: Any, X: Any, y: Any, kind: Any, bounds: Any = None) -> list[Any]:
     loss = make_loss(kind, bounds)
-    held = checked_validation(X, y, loss)
-    return record_losses(held.y, predicted(model, held.X), loss).tolist()
+    held = check_validation(X, y, loss)
+    return record_losses(held.y, predict_records(model, held.X), loss).tolist()
 
 
 def read_labels(records: list[Any], container: Any) -> list[Any]:
@@ -325,9 +325,9 @@ def check_mixtures(name: str) -> None:
 def test_one_label_replaced_by_text_moves_the_mean_loss_by_at_most_its_sensitivity():
     X, y = np.ones((200, 1)), [1] * 200
     loss = make_loss("accuracy")
-    before = mean_loss(Echo(), checked_validation(X, y, loss))
+    before = mean_loss(Echo(), check_validation(X, y, loss))
     for other in ("text", 0.5, b"1", 10**400, Decimal("0.5")):
-        after = mean_loss(Echo(), checked_validation(X, [*y[:-1], other], loss))
+        after = mean_loss(Echo(), check_validation(X, [*y[:-1], other], loss))
         assert (before, after) == (0.0, 0.005)
         assert after - before <= score_sensitivity(200)
 
@@ -450,7 +450,9 @@ def test_arrays_read_at_once_are_read_as_one_by_one(dtype):
     with np.errstate(all="ignore"):
         held = np.array([0, 1, 3, 200, 2**53 + 1, 2**62, 0.1, 1e-30]).astype(dtype)
     held = held[np.isfinite(held)]
-    assert checked_inputs(held[:, None], 1)[:, 0].tolist() == [number(value) for value in held]
+    assert check_private_inputs(held[:, None], 1)[:, 0].tolist() == [
+        number(value) for value in held
+    ]
 
 
 def test_labels_are_equal_within_a_kind_only():
@@ -492,7 +494,7 @@ def test_cells_of_tables_follow_one_grammar():
 )  # fmt: skip
 def test_validation_inputs_that_are_no_numbers_and_texts_are_refused(X):
     with pytest.raises(ValueError, match="X_val"):
-        checked_validation(X, [1, 1], make_loss("accuracy"))
+        check_validation(X, [1, 1], make_loss("accuracy"))
 
 
 def test_validation_inputs_of_every_sort_are_the_same_records():
@@ -502,9 +504,9 @@ def test_validation_inputs_of_every_sort_are_the_same_records():
         frame.astype(int), frame.astype("Int64"), pl.DataFrame(rows, schema=["a", "b"], orient="row")]  # fmt: skip
     for X in sorts:
         assert losses(Echo(), X, [1, 0, 0], "accuracy") == [0.0, 1.0, 0.0]
-    held = checked_validation(csr_array(rows), [1, 0, 0], make_loss("accuracy"))
+    held = check_validation(csr_array(rows), [1, 0, 0], make_loss("accuracy"))
     assert held.X.table.dtype == np.float64
-    texts = checked_validation(["a b", "c", "d"], [1, 0, 0], make_loss("accuracy")).X
+    texts = check_validation(["a b", "c", "d"], [1, 0, 0], make_loss("accuracy")).X
     assert (texts.record(0), texts.table) == (["a b"], None)
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.audit.gaussian import attack_pair
-from privgp.audit.mechanisms import attack_choice, pair_of, paths_of, released_by, sampler_of
-from privgp.audit.progress import Callback, telling
+from privgp.audit.mechanisms import attack_choice, pair_of, paths_of, release_mechanism, sampler_of
+from privgp.audit.progress import Callback, show_progress
 from privgp.audit.promises import promise_of
 from privgp.audit.result import TradeOff, Trial
-from privgp.audit.trained import attack_trained
+from privgp.audit.trained import train_attack
 from privgp.models.paths import PosteriorPaths
 from privgp.models.promise import simulation
 from privgp.models.search.grid import PrivateGridSearchCV
@@ -56,15 +56,15 @@ def trade_off(
     function of (share done, what is being done)."""
     if draws < 1 or not 0 < failure_probability < 1 or not noise_scale > 0:
         raise ValueError("draws and noise_scale must be positive, failure_probability in (0, 1).")
-    with telling(progress) as tell:
+    with show_progress(progress) as tell:
         trial = Trial(draws, failure_probability, tell)
         if isinstance(mechanism, PrivateGridSearchCV):
-            return attack_choice(mechanism, data, trial, noise_scale, _simulated(mechanism))
+            return attack_choice(mechanism, data, trial, noise_scale, _generator_of(mechanism))
         pair = pair_of(mechanism, data, neighbour, points)
         if pair is not None:
             if promise is not None:
                 pair = replace(pair, promise=promise_of(promise))
-            return attack_pair(pair, trial, noise_scale, _simulated(mechanism))
+            return attack_pair(pair, trial, noise_scale, _generator_of(mechanism))
         if isinstance(mechanism, PosteriorPaths):
             mechanism, promised = paths_of(mechanism, data, neighbour, points)
             promise, batch = promised if promise is None else promise, True
@@ -72,12 +72,12 @@ def trade_off(
             raise ValueError("this mechanism needs data, neighbour and promise.")
         if noise_scale != 1.0:
             raise ValueError("noise_scale is for measurements and choices: scale your own noise.")
-        release = mechanism if callable(mechanism) else released_by(mechanism, points)
+        release = mechanism if callable(mechanism) else release_mechanism(mechanism, points)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         sampler = sampler_of(release, (data, neighbour), rng, batch)
-        return attack_trained(sampler, promise_of(promise), trial)
+        return train_attack(sampler, promise_of(promise), trial)
 
 
-def _simulated(model: Any) -> Random:
+def _generator_of(model: Any) -> Random:
     """The generator of a model that simulates, else None: the noise that protects."""
     return simulation(model) if hasattr(model, "random_state") else None

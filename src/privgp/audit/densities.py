@@ -106,10 +106,10 @@ def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
 
     """
 
-    def fitted(means: Array, *log_variances: Array) -> tuple[MeanLaw | VarianceLaw, ...]:
+    def fit_statistics(means: Array, *log_variances: Array) -> tuple[MeanLaw | VarianceLaw, ...]:
         return fit_means(means, spread), *map(fit_variances, log_variances)
 
-    return Laws(fitted(*inside.statistics), fitted(*outside.statistics))
+    return Laws(fit_statistics(*inside.statistics), fit_statistics(*outside.statistics))
 
 
 def fit_means(values: Array, scale: float) -> MeanLaw:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privgp.audit.progress import Callback, repeated
+from privgp.audit.progress import Callback, repeat_draws
 from privgp.audit.promises import Promise
 from privgp.audit.result import TradeOff, Trial
 from privgp.privacy.noise import Noise
@@ -56,7 +56,7 @@ def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) 
     statistic, threshold = _best_statistic(pair)
     size = len(pair.low)
     batch = min(trial.draws, max(1, BATCH_NUMBERS // size))
-    noise, rounds = pair.noise.resized(size * batch, noise_scale), -(-trial.draws // batch)
+    noise, rounds = pair.noise.with_size(size * batch, noise_scale), -(-trial.draws // batch)
 
     def scores(which: int, tell: Callback) -> Array:
         tiled = np.tile(pair.high if which else pair.low, batch)
@@ -64,7 +64,7 @@ def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) 
         def draw() -> Array:
             return statistic(add_noise(tiled, noise, rng).reshape(batch, size))
 
-        drawn = repeated(draw, rounds, "attacking with the best threshold", tell)
+        drawn = repeat_draws(draw, rounds, "attacking with the best threshold", tell)
         return np.concatenate(drawn)[: trial.draws]
 
     return trial.test(scores, threshold, pair.promise, TradeOff.attack)

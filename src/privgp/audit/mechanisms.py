@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from privgp.audit.gaussian import NoisyPair
-from privgp.audit.progress import Callback, repeated
+from privgp.audit.progress import Callback, repeat_draws
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.result import TradeOff, Trial
 from privgp.audit.trained import Sampler
@@ -32,13 +32,13 @@ from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.plan import Plan
 from privgp.plan.several.plan import JointPlan
-from privgp.publish import unrecorded
+from privgp.publish import forget_fits
 from privgp.types import Array, Random
 from privgp.vault.measure import exact
 from privgp.vault.scores import score_sensitivity
 from privgp.vault.select import CHOICES, choose
 from privgp.vault.states.outputs import within_limit
-from privgp.vault.validate import checked_columns, clipped_outputs
+from privgp.vault.validate import check_output_columns, clip_outputs
 
 PAIRS = "data and neighbour must both be (X, y), or data be X alone for the worst neighbours."
 # Steps from where the datasets differ, as shares of the domain's width.
@@ -64,14 +64,14 @@ def pair_of_plan(plan: Plan, data: Any, neighbour: Any, points: Any = None) -> N
         raise ValueError("give both data and neighbour, or neither for the worst there are.")
     strategy, bounds = plan.strategy, plan.y_bounds
     if data is None:
-        low, high = strategy.furthest()
+        low, high = strategy.worst_neighbours()
     elif plan.x_bounds is not None:
         both = _differ_in_one_record(data, neighbour)
         low, high = (exact(strategy, each, bounds) for each in both)
     elif strategy.distinct_inputs is None:
         raise ValueError("with inducing inputs only the worst neighbours are attacked.")
     else:
-        first, second = (clipped_outputs(y, strategy.rows, bounds) for y in (data, neighbour))
+        first, second = (clip_outputs(y, strategy.rows, bounds) for y in (data, neighbour))
         _check_one_person(first != second, strategy.people)
         low, high = (exact(strategy, y, bounds) for y in (data, neighbour))
     return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
@@ -83,7 +83,7 @@ def _(plan: JointPlan, data: Any, neighbour: Any, points: Any) -> NoisyPair:
     if data is None or neighbour is None:
         return pair_of_plan(cast(Any, plan), data, neighbour)
     strategy, bounds = plan.strategy, plan.y_bounds
-    first, second = (checked_columns(y, strategy.rows, len(bounds)) for y in (data, neighbour))
+    first, second = (check_output_columns(y, strategy.rows, len(bounds)) for y in (data, neighbour))
     _check_one_person(np.any(first != second, axis=1), strategy.people)
     low, high = (exact(strategy, y, cast(Any, bounds)) for y in (first, second))
     return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
@@ -110,7 +110,7 @@ def _(model: PrivateGPClassifier, data: Any, neighbour: Any, points: Any) -> Noi
 
 
 @pair_of.register
-@unrecorded()
+@forget_fits()
 def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> NoisyPair:
     """The coordinates of a whole function at these points. With X alone: the row that moves it
     most, its output at either end of the bounds, all others in the middle."""
@@ -167,7 +167,7 @@ def attack_choice(
         def draw() -> bool:
             return choose(search.method, utilities, scale, epsilon, rng) == settings - 1
 
-        return np.array(repeated(draw, trial.draws, "watching choices", tell), dtype=float)
+        return np.array(repeat_draws(draw, trial.draws, "watching choices", tell), dtype=float)
 
     return trial.test(last_chosen, 0.5, Promise(pairs=((epsilon, 0.0),)), "the last setting")
 
@@ -182,7 +182,7 @@ def sampler_of(
         if batch:
             tell(0.0, doing)
             return _numbers(mechanism(dataset, rng, count), count)
-        drawn = repeated(lambda: np.ravel(mechanism(dataset, rng)), count, doing, tell)
+        drawn = repeat_draws(lambda: np.ravel(mechanism(dataset, rng)), count, doing, tell)
         try:
             return _numbers(np.stack(drawn), count)
         except ValueError:
@@ -203,7 +203,7 @@ def paths_of(
     if points is not None:
         questions = [_table(points)]
 
-    @unrecorded()
+    @forget_fits()
     def release(dataset: Any, rng: np.random.Generator, count: int) -> Array:
         drawn, wanted = [], count * model.n_paths
         for start in range(0, wanted, MOST_PATHS):
@@ -211,13 +211,13 @@ def paths_of(
             seed = None if model.random_state is None else int(rng.integers(2**31))
             fresh = clone(model).set_params(n_paths=part, random_state=seed)
             fresh.fit(*_inputs_and_outputs(dataset))
-            drawn.append(asked_with_restarts(fresh, questions))
+            drawn.append(ask_with_restarts(fresh, questions))
         return np.vstack(drawn).reshape(count, -1)
 
     return release, model.guarantee_for(len(y))
 
 
-def released_by(model: Any, points: Any) -> Callable[[Any, np.random.Generator], Array]:
+def release_mechanism(model: Any, points: Any) -> Callable[[Any, np.random.Generator], Array]:
     """The mechanism of an estimator with ``fit`` and ``release``: its answers at these points."""
 
     def mechanism(dataset: Any, rng: np.random.Generator) -> Array:
@@ -243,7 +243,7 @@ def worst_questions(domain: Any, differ: Array) -> list[Array]:
     return [places, about(CLUSTER), edges, about(NEAR), places]
 
 
-def asked_with_restarts(paths: PosteriorPaths, questions: Sequence[Array]) -> Array:
+def ask_with_restarts(paths: PosteriorPaths, questions: Sequence[Array]) -> Array:
     """The answers to all questions, (paths, points); after each the curator starts again."""
     answers = []
     with tempfile.TemporaryDirectory() as folder:

@@ -12,9 +12,9 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
 from privgp.audit.densities import Released, fit_laws
-from privgp.audit.progress import Callback, telling
+from privgp.audit.progress import Callback, show_progress
 from privgp.audit.promises import promise_of
-from privgp.audit.result import Membership, measured
+from privgp.audit.result import Membership, measure_success
 from privgp.audit.shadows import Population, Response, posteriors, step
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.noise import signal_and_noise
@@ -93,14 +93,14 @@ def membership(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     scale = float(np.sqrt(variance(kernel)))
 
-    with telling(progress) as tell:
+    with show_progress(progress) as tell:
 
         def draw(count: int, member: bool, start: float, end: float) -> Released:
             tell(start, "drawing datasets")
             X, y = population.draw(count, member, rng)
             tell(start + 0.3 * (end - start), "computing posteriors")
             mean, var = posteriors(kernel, noise, X, y, population.point)
-            return released(np.zeros(count) if centred else mean, var, n_paths, scale, rng)
+            return draw_release(np.zeros(count) if centred else mean, var, n_paths, scale, rng)
 
         inside, outside = draw(shadows, True, 0.0, 0.15), draw(shadows, False, 0.15, 0.3)
         tell(0.3, "fitting distributions")
@@ -109,10 +109,10 @@ def membership(
         tell(1.0, "done")
     facts: dict[str, Any] = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
     failure = float(failure_probability)
-    return measured(laws, outside, *fresh, rates, failure, promise=allowed, **facts)
+    return measure_success(laws, outside, *fresh, rates, failure, promise=allowed, **facts)
 
 
-def released(
+def draw_release(
     mean: Array, var: Array, n_paths: float, scale: float, rng: np.random.Generator
 ) -> Released:
     """Mean and log-variance of L simulated values N(mu, v) each, from their exact distributions.

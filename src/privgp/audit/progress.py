@@ -11,7 +11,7 @@ Callback = Callable[[float, str], None]
 
 
 @contextmanager
-def telling(progress: bool | Callback) -> Iterator[Callback]:
+def show_progress(progress: bool | Callback) -> Iterator[Callback]:
     """``progress`` as a callback: True draws a bar, False tells nobody."""
     if callable(progress):
         yield progress
@@ -26,7 +26,7 @@ def part(callback: Callback, start: float, end: float) -> Callback:
     return lambda share, doing: callback(start + (end - start) * share, doing)
 
 
-def repeated(draw: Callable[[], Any], count: int, doing: str, tell: Callback) -> list[Any]:
+def repeat_draws(draw: Callable[[], Any], count: int, doing: str, tell: Callback) -> list[Any]:
     """The results of this many calls; the callback is called a hundred times on the way.
 
     Parameters

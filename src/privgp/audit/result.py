@@ -285,7 +285,7 @@ class Membership:
         return plot_membership(self)
 
 
-def measured(
+def measure_success(
     laws: Laws,
     calibration: Released,
     inside: Released,

@@ -33,7 +33,7 @@ class _Candidate:
     excess: float
 
 
-def attack_trained(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff:
+def train_attack(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff:
     """Train on as many releases as the attack is tested on.
 
     Numbers are divided by their stds, so that one that varies wildly does not hide what others

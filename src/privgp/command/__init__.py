@@ -37,10 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    return run_application(app, with_pairs_joined(arguments), "privgp", "; nothing was spent")
+    return run_application(app, join_pairs(arguments), "privgp", "; nothing was spent")
 
 
-def with_pairs_joined(arguments: Sequence[str]) -> list[str]:
+def join_pairs(arguments: Sequence[str]) -> list[str]:
     """Every ``--x-bounds LO HI`` as ``--x-bounds=LO:HI``, and so all ``--bounds`` after the first:
     repeated options take one word only."""
     out: list[str] = []
@@ -71,7 +71,7 @@ def run_application(
         if "\0" in word:  # older versions of typer fail on it
             return _stop(f"No null character may be in {before} {word!r}.", 2, arguments)
     try:
-        with _terminated_as_interrupted(), warnings.catch_warnings():
+        with _interrupt_on_termination(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run = _built(application).main
             code = run(args=[*arguments], prog_name=name, standalone_mode=False)
@@ -106,7 +106,7 @@ def _stop(sentence: str, code: int, arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def _interrupt_on_termination() -> Iterator[None]:
     """Take a request to terminate like Ctrl-C, so that nothing half-written stays."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -56,7 +56,7 @@ Mechanism = Literal[
 AT_PUBLIC_INPUTS = ("outputs", "labels", "counts", "several", "function")
 
 
-@o.taking(
+@o.take_options(
     o.ReleaseOptions,
     only="bounds epsilon delta groups kernel noise_variance targets objective reconstruct",
     bounds=(0.0, 1.0),
@@ -101,7 +101,7 @@ def trade_off(
     )  # fmt: skip
     request.check()
     X, people = _public(request, made_up=data is None)
-    with _telling() as telling, public_computation():
+    with _show_progress() as telling, public_computation():
         telling(0.0, "planning")
         if mechanism == "function":
             attacked: tuple[Any, ...] = (_function(request, made_up=data is None), X)
@@ -123,7 +123,7 @@ def trade_off(
         "mechanism": mechanism,
         "noise_scale": noise_scale,
         "epsilon_low": result.epsilon_low(request.delta),
-        **_named(result, TRADE_OFF),
+        **_pick_fields(result, TRADE_OFF),
     }
     _report(result, facts, plot, as_json=json)
 
@@ -163,7 +163,7 @@ def membership(
     if (noise_variance is None) == (white is None):
         raise Refusal("Give the noise once: as --noise-variance, or as white() in --kernel.")
     noise = float(noise_variance or 0.0) if white is None else float(white.noise_level)
-    with _telling() as telling, public_computation(x_bounds="--domain", n_paths="--paths"):
+    with _show_progress() as telling, public_computation(x_bounds="--domain", n_paths="--paths"):
         promise = None
         if math.isfinite(paths) and paths >= 1:
             reach = max(1.0, abs(record[1]))
@@ -175,8 +175,8 @@ def membership(
         )  # fmt: skip
     facts = {
         "paths": result.n_paths,
-        **_named(result, MEMBERSHIP),
-        "thresholds": [_named(threshold, THRESHOLD) for threshold in result.thresholds],
+        **_pick_fields(result, MEMBERSHIP),
+        "thresholds": [_pick_fields(threshold, THRESHOLD) for threshold in result.thresholds],
     }
     _report(result, facts, plot, as_json=json)
 
@@ -218,7 +218,7 @@ def _function(request: Request, *, made_up: bool) -> Any:
 def _paths(request: Request, records: int) -> Any:
     """One path of made-up records, with the noise variance that was given or the budget needs."""
     from privgp.command.io.kernel_text import read_kernel
-    from privgp.command.paths import calibrated
+    from privgp.command.paths import calibrate_paths
     from privgp.gp.kernels.noise import split_noise
     from privgp.models.paths import PosteriorPaths
 
@@ -228,7 +228,7 @@ def _paths(request: Request, records: int) -> Any:
         delta=request.delta, max_points=100,
     )  # fmt: skip
     if request.noise_variance is None and split_noise(kernel)[1] is None:
-        calibrated(paths, request.epsilon, records)
+        calibrate_paths(paths, request.epsilon, records)
     return paths
 
 
@@ -267,18 +267,18 @@ def _public(request: Request, *, made_up: bool) -> tuple[Array, Any]:
 
 def _report(result: Any, facts: dict[str, Any], plot: Path | None, *, as_json: bool) -> None:
     """Draw and tell; exit with 1 if the promise is broken."""
-    from privgp.command.io.results import drawn, write_picture
+    from privgp.command.io.results import picture_lines, write_picture
 
     if plot is not None:
         write_picture(result.plot(), plot)
     promise = None if result.promise is None else result.promise.describe()
     facts = {**facts, "promise": promise, "holds": result.holds, "plot": plot}
-    tell(facts, [PUBLIC, result.describe(), *drawn(plot)], None, as_json=as_json)
+    tell(facts, [PUBLIC, result.describe(), *picture_lines(plot)], None, as_json=as_json)
     if not result.holds:
         raise typer.Exit(1)
 
 
-def _named(result: Any, names: str) -> dict[str, Any]:
+def _pick_fields(result: Any, names: str) -> dict[str, Any]:
     return {name: getattr(result, name) for name in names.split()}
 
 
@@ -288,7 +288,7 @@ def _check_probability(value: float) -> None:
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[float, str], None]]:
+def _show_progress() -> Iterator[Callable[[float, str], None]]:
     """The command's bar as an audit's callback."""
     with terminal_bar() as bar:
         task = bar.add_task("Starting", total=1.0)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal, refusing
+from privgp.command.errors import Failure, Refusal, refuse_on
 from privgp.command.io.screen import say
 
 INPUTS = ["bmi", "bp"]
@@ -89,7 +89,7 @@ def _step(title: str, *words: object) -> None:
 
 def demo_folder(wanted: Path, *, force: bool) -> tuple[Path, bool]:
     """The folder to use and whether it is new: the wanted one, or the next free number."""
-    with refusing(f"The folder '{wanted}' cannot be made.", OSError, ValueError):
+    with refuse_on(f"The folder '{wanted}' cannot be made.", OSError, ValueError):
         if wanted.is_dir() and force:
             return wanted, False
         if not wanted.parent.is_dir():

@@ -73,7 +73,7 @@ def refusal(problem: Exception, **options: str) -> Refusal:
 
 
 @contextmanager
-def refusing(sentence: str, *problems: type[Exception]) -> Iterator[None]:
+def refuse_on(sentence: str, *problems: type[Exception]) -> Iterator[None]:
     """Refuse with this sentence where one of the problems comes up; its own text is never told."""
     try:
         yield
@@ -93,7 +93,7 @@ def one_line(text: str) -> str:
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
 
 
-def listed(names: Sequence[str], most: int = 20) -> str:
+def list_names(names: Sequence[str], most: int = 20) -> str:
     """'a', 'b' and 'c', shortened when there are many."""
     quoted = [f"'{name}'" for name in names[:most]]
     if len(names) > most:
@@ -103,11 +103,11 @@ def listed(names: Sequence[str], most: int = 20) -> str:
     return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
-def counted(count: int, thing: str) -> str:
+def plural(count: int, thing: str) -> str:
     """``1 row``, ``2,000 rows``."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def stopped(problem: BaseException) -> str:
+def stop_phrase(problem: BaseException) -> str:
     """The start of a sentence about a stop half-way; never the problem's own text."""
     return "Interrupted" if isinstance(problem, KeyboardInterrupt) else "Failed"

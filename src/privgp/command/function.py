@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted
-from privgp.command.io.files import NEW_TABLES, PICTURES, STATES, TABLES, check_files, open_stored
+from privgp.command.errors import Refusal, plural
+from privgp.command.io.files import NEW_TABLES, PICTURES, STATES, TABLES, check_files, open_own
 from privgp.command.io.screen import progress, tell, warn
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ DOMAIN_HELP = f"With --protect records. {o.DOMAIN_HELP}"
 DOMINANCE_HELP = "With --sensitivity varah: the declared dominance of the kernel matrix."
 
 
-@o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta noise_variance")
+@o.take_options(o.ReleaseOptions, only="inputs bounds epsilon delta noise_variance")
 def create(
     data: o.Data,
     output: o.Output,
@@ -45,12 +45,12 @@ def create(
     check_files([(data, TABLES)], [(out, STATES)], force=None)
     from sklearn.base import clone
 
-    from privgp.command.io.accounts import account_of, noted
+    from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.axes import read_ranges
     from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.request import Request, public_computation
-    from privgp.command.io.states import writing
+    from privgp.command.io.states import guard_state
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.tables import made_up_records
 
@@ -76,7 +76,7 @@ def create(
                 *made_up_records(X, function.domain, request.bounds)
             )
         step("Writing the state")
-        with writing(out):
+        with guard_state(out):
             function.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     holds = "the records" if protect == "records" else "sums of outputs"
@@ -89,14 +89,14 @@ def create(
                 f"{high - low:.4g}: answers will say next to nothing. Compare privgp release."
             ]
         )
-    noted(data, account, seed)
+    note_release(data, account, seed)
 
 
 def ask(
     state: o.State,
     data: o.NewData,
     out: o.Answers,
-    inputs: Annotated[str | None, o.named_otherwise("state")] = None,
+    inputs: Annotated[str | None, o.input_names_option("state")] = None,
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
@@ -107,17 +107,17 @@ def ask(
     )
     from polars import Series
 
-    from privgp.command.io.columns import asked_rows
-    from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answers, asking
+    from privgp.command.io.columns import question_rows
+    from privgp.command.io.results import picture_lines, write_picture
+    from privgp.command.io.states import answers, guard_answers
     from privgp.command.io.tables import write_table
     from privgp.models.function.estimator import PrivateFunction
 
-    function = open_stored(state, PrivateFunction.load_state)
-    X = asked_rows(function, state, data, inputs)
+    function = open_own(state, PrivateFunction.load_state)
+    X = question_rows(function, state, data, inputs)
     points = X.to_numpy().astype(float)
     label = "value" if "value" not in X.columns else "released_value"
-    with asking(state, "function", points, more=2) as step:
+    with guard_answers(state, "function", points, more=2) as step:
         table = X.with_columns(Series(label, answers(function, points, step)))
         step("Writing")
         columns = write_table(table, out, simulation=function.guarantee_.is_simulation)
@@ -130,12 +130,12 @@ def ask(
                 raise Refusal(f"The answers are written, but not drawn: {problem}") from None
             write_picture(figure, plot)
     noise = f"std of its noise {function.noise_std_:.4g}"
-    answered = f"Answered {counted(X.height, 'row')} into {out}: {label}, {noise}."
+    answered = f"Answered {plural(X.height, 'row')} into {out}: {label}, {noise}."
     more = function.points_answered_ - before
     facts = {"answers": out, "rows": X.height, "columns": columns, "plot": plot}
     facts |= {"points_asked_to_draw": more}
-    asked = [f"The picture asked {counted(more, 'further point')} of the function."] if more else []
-    tell(facts, [answered, *drawn(plot), *asked], function.guarantee_, as_json=json)
+    asked = [f"The picture asked {plural(more, 'further point')} of the function."] if more else []
+    tell(facts, [answered, *picture_lines(plot), *asked], function.guarantee_, as_json=json)
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
@@ -143,7 +143,7 @@ def inspect(state: o.State, json: o.Json = False) -> None:
     check_files([(state, STATES)], [], force=None)
     from privgp.models.function.estimator import PrivateFunction
 
-    _tell(open_stored(state, PrivateFunction.load_state), state, as_json=json)
+    _tell(open_own(state, PrivateFunction.load_state), state, as_json=json)
 
 
 def _tell(function: PrivateFunction, state: Path, holds: str = "", *, as_json: bool) -> None:

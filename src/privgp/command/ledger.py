@@ -7,7 +7,7 @@ from re import fullmatch
 from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal, counted, one_line, refusal
+from privgp.command.errors import Failure, Refusal, one_line, plural, refusal
 from privgp.command.io.files import check_files, whole_file
 from privgp.command.io.screen import tell
 
@@ -30,7 +30,7 @@ def open(
     json: o.Json = False,
 ) -> None:
     """Open the account of a dataset: one total for ever, for all who release it."""
-    from privgp.command.io.accounts import OPTIONS, opened
+    from privgp.command.io.accounts import OPTIONS, open_ledger
     from privgp.command.io.request import public_computation
     from privgp.ledger.errors import LedgerError
     from privgp.ledger.ledger import check_terms
@@ -38,7 +38,7 @@ def open(
     with public_computation(**OPTIONS, reserve="--reserve"):
         check_terms(dataset, epsilon, delta, reserve)
     try:
-        account = opened(ledger, create=True).open(dataset, epsilon, delta, reserve=reserve)
+        account = open_ledger(ledger, create=True).open(dataset, epsilon, delta, reserve=reserve)
     except LedgerError as problem:
         raise refusal(problem) from None
     facts = _facts(account)
@@ -56,9 +56,9 @@ def show(
     json: o.Json = False,
 ) -> None:
     """Show what was charged, and what is left."""
-    from privgp.command.io.accounts import account_in, opened
+    from privgp.command.io.accounts import account_in, open_ledger
 
-    found = opened(ledger)
+    found = open_ledger(ledger)
     accounts = found.accounts() if dataset is None else [account_in(found, dataset)]
     facts = [_facts(account) for account in accounts]
     lines = [line for each in facts for line in _lines(each)]
@@ -73,15 +73,15 @@ def verify(
     """Check that no row was changed, removed or reordered and that no older copy was put back."""
     if head is not None and not fullmatch("[0-9a-f]{64}", head):
         raise Refusal("--head must be the 64 hexadecimal digits that a certificate names.")
-    from privgp.command.io.accounts import opened
+    from privgp.command.io.accounts import open_ledger
     from privgp.ledger.errors import LedgerTampered
 
-    found = opened(ledger)
+    found = open_ledger(ledger)
     try:
         found.verify(head)
     except LedgerTampered as problem:
         raise Failure(one_line(f"Tampered: {problem}")) from None
-    accounts = counted(len(found.accounts()), "account")
+    accounts = plural(len(found.accounts()), "account")
     tell({"verified": True}, [f"Verified: {accounts}, every chain is whole."], None, as_json=json)
 
 
@@ -95,25 +95,25 @@ def export(
     check_files([], [(out, (".json",))], force=force)
     from json import dumps
 
-    from privgp.command.io.accounts import opened
+    from privgp.command.io.accounts import open_ledger
 
-    facts = opened(ledger).export()
+    facts = open_ledger(ledger).export()
     with whole_file(out) as part:
         part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
     entries = sum(len(account["entries"]) for account in facts["accounts"])
-    line = f"Wrote {counted(entries, 'entry').replace('entrys', 'entries')} into {out}."
+    line = f"Wrote {plural(entries, 'entry').replace('entrys', 'entries')} into {out}."
     tell({"export": out, "entries": entries}, [line], None, as_json=json)
 
 
 def _facts(account: Account) -> dict[str, Any]:
-    from privgp.ledger.amounts import written
+    from privgp.ledger.amounts import decimal_below
 
     opened = account.opened()
     return {
         "dataset": account.dataset,
-        "epsilon": written(int(opened.epsilon)),
-        "delta": written(int(opened.delta)),
-        "reserve": written(int(opened.reserve)),
+        "epsilon": decimal_below(int(opened.epsilon)),
+        "delta": decimal_below(int(opened.delta)),
+        "reserve": decimal_below(int(opened.reserve)),
         "opened_at": opened.opened_at,
         "remaining": account.remaining(),
         "head": account.head,

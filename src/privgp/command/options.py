@@ -33,7 +33,7 @@ attack = _in_panel("Attack")
 results = _in_panel("Results")
 
 
-def meaning(name: str) -> str:
+def describe_parameter(name: str) -> str:
     """What a parameter is, in words of the command."""
     return in_options(BY_NAME[name].meaning)
 
@@ -42,7 +42,7 @@ def destination(metavar: str, what: str) -> Any:
     return results(what, "--out", "-o", metavar=metavar)
 
 
-def named_otherwise(where: str, table: str = "NEW") -> Any:
+def input_names_option(where: str, table: str = "NEW") -> Any:
     """The option for input columns of a table whose names are not those known ``where``."""
     return plain(
         f"The input columns of {table}, if their names differ from those in the {where}.",
@@ -56,7 +56,7 @@ MANY_DATA_HELP = (
     "A .csv, .csv.gz or .parquet file, a folder of them, or a pattern such as 'trips/*.parquet'."
 )
 ManyData = Annotated[Path, typer.Argument(metavar="DATA", help=MANY_DATA_HELP)]
-Scheduler = Annotated[str | None, model(meaning("engine"), metavar="ADDRESS")]
+Scheduler = Annotated[str | None, model(describe_parameter("engine"), metavar="ADDRESS")]
 NEW_DATA_HELP = "A .csv, .csv.gz or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
 OptionalData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
@@ -66,14 +66,14 @@ Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")
 OptionalRelease = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A .privgp file.")]
 
 # Privacy
-BOUNDS_HELP = meaning("y_bounds")
+BOUNDS_HELP = describe_parameter("y_bounds")
 OUTPUTS_BOUNDS_HELP = (
     f"{BOUNDS_HELP} For several outputs of plan and release: once for each, in their order."
 )
 Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
-Epsilon = Annotated[float, privacy(meaning("epsilon"))]
-Delta = Annotated[float, privacy(meaning("delta"))]
-Protect = Annotated[Literal["outputs", "records"], privacy(meaning("protect"))]
+Epsilon = Annotated[float, privacy(describe_parameter("epsilon"))]
+Delta = Annotated[float, privacy(describe_parameter("delta"))]
+Protect = Annotated[Literal["outputs", "records"], privacy(describe_parameter("protect"))]
 DOMAIN_HELP = "Public input ranges, such as age=0:90,bmi=15:50; inputs outside are moved into them."
 
 LEDGER_HELP = "The ledger to charge, such as sqlite:///budget.db; goes with --dataset."
@@ -87,7 +87,7 @@ _KERNEL = model(
     "Such as '100*matern52(10) + white(4)', or a text file that holds it.", metavar="TEXT|FILE"
 )
 Kernel = Annotated[str, _KERNEL]
-NoiseVariance = Annotated[float | None, model(meaning("noise_variance"))]
+NoiseVariance = Annotated[float | None, model(describe_parameter("noise_variance"))]
 Law = Literal["auto", "gaussian", "laplace"]
 
 # Results
@@ -103,7 +103,7 @@ Name = Annotated[str | None, results(NAME_HELP, metavar="TEXT")]
 Units = Annotated[str | None, results("The units of the output, such as cm.", metavar="TEXT")]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
-Seed = Annotated[int | None, plain(meaning("random_state"), min=0, max=2**32 - 1)]
+Seed = Annotated[int | None, plain(describe_parameter("random_state"), min=0, max=2**32 - 1)]
 
 # Functions and paths, which the curator keeps
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
@@ -118,15 +118,15 @@ GROUPS_HELP = (
     "protected; then their number is."
 )
 X_BOUNDS_HELP = (
-    f"{meaning('x_bounds')} Once per input, in their order, or by name, such as "
+    f"{describe_parameter('x_bounds')} Once per input, in their order, or by name, such as "
     "when=2024-01-01:2024-12-31,age=0:90."
 )
 TARGETS_HELP = (
-    f"{meaning('targets')} A table with the inputs, or a grid such as age=0:90:50 (start:stop:count), "
+    f"{describe_parameter('targets')} A table with the inputs, or a grid such as age=0:90:50 (start:stop:count), "
     "when=2024-01-01:2024-12-31:12, region=north|south."
 )
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
-CLASSES_HELP = f"Instead of --bounds. {meaning('classes')} Such as yes,no."
+CLASSES_HELP = f"Instead of --bounds. {describe_parameter('classes')} Such as yes,no."
 EXPOSURE_HELP = (
     "With --likelihood poisson: the public column that counts are out of, such as a population."
 )
@@ -184,9 +184,9 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     protect: Protect = "outputs"
     classes: Annotated[str | None, privacy(CLASSES_HELP, metavar="A,B")] = None
     further_bounds: Annotated[list[str] | None, privacy("", hidden=True)] = None
-    shares: Annotated[str | None, privacy(f"{meaning('shares')} Such as 2,1.", metavar="A,B")] = (
-        None
-    )
+    shares: Annotated[
+        str | None, privacy(f"{describe_parameter('shares')} Such as 2,1.", metavar="A,B")
+    ] = None
     groups: Annotated[str | None, privacy(GROUPS_HELP, metavar="COLUMN")] = None
     x_bounds: Annotated[list[str] | None, privacy(X_BOUNDS_HELP, metavar="LO HI")] = None
     kernel: Annotated[str | None, _KERNEL] = None
@@ -206,7 +206,7 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     numbers: Annotated[str | None, columns(NUMBERS_HELP, metavar="A,B")] = None
 
 
-def taking(
+def take_options(
     options: type[Any], only: str = "", **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the fields of ``options`` (``only`` those named) as its options, in place of
@@ -220,14 +220,14 @@ def taking(
         if not only or name in only.split()
     ]
 
-    def declared(command: Callable[..., None]) -> Callable[..., None]:
+    def declare_options(command: Callable[..., None]) -> Callable[..., None]:
         declaration = signature(command, eval_str=True)
         *own, _ = declaration.parameters.values()
         parameters = [*shared, *(each.replace(kind=kind) for each in own)]
         vars(command)["__signature__"] = declaration.replace(parameters=parameters)
         return command
 
-    return declared
+    return declare_options
 
 
 class Command(TyperCommand):

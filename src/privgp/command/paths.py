@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted
+from privgp.command.errors import Refusal, plural
 from privgp.command.io.files import (
     NEW_TABLES,
     PICTURES,
@@ -18,8 +18,8 @@ from privgp.command.io.files import (
     TABLES,
     Files,
     check_files,
-    ending,
-    open_stored,
+    open_own,
+    suffix_of,
 )
 from privgp.command.io.screen import progress, tell
 
@@ -54,7 +54,7 @@ class PathOptions:
     max_points: Annotated[int, o.privacy(MAX_POINTS_HELP, min=1, max=10_000)] = 2000
 
 
-@o.taking(PathOptions)
+@o.take_options(PathOptions)
 def calibrate(
     rows: Annotated[int, o.plain("The number of records.", min=1)],
     epsilon: o.Epsilon,
@@ -66,18 +66,18 @@ def calibrate(
     from privgp.command.io.request import public_computation
 
     with public_computation():
-        least = calibrated(_paths(None, **asked), epsilon, rows, by.replace("-", "_"))
+        least = calibrate_paths(_paths(None, **asked), epsilon, rows, by.replace("-", "_"))
     lines = [
         f"Noise variance: {least.noise_variance:.6g} (regularisation r = "
         f"{least.regularisation:.4g}).",
         f"Extra noise: {least.extra_noise:.6g}.",
         f"They promise epsilon = {least.epsilon:.6g} at delta = {asked['delta']:g} for "
-        f"{counted(rows, 'record')}.",
+        f"{plural(rows, 'record')}.",
     ]
     tell(asdict(least), lines, None, as_json=json)
 
 
-@o.taking(PathOptions)
+@o.take_options(PathOptions)
 def create(
     data: o.Data,
     inputs: Annotated[str, o.plain("Input columns; they are private too.", metavar="A,B")],
@@ -92,10 +92,10 @@ def create(
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
-    from privgp.command.io.accounts import account_of, noted
+    from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.columns import output_column, private_columns, split_names
     from privgp.command.io.request import public_computation
-    from privgp.command.io.states import writing
+    from privgp.command.io.states import guard_state
     from privgp.command.io.tables import load_whole
 
     names = split_names(inputs)
@@ -115,30 +115,30 @@ def create(
         with public_computation():
             paths = _paths(names, random_state=seed, **asked)
             if epsilon is not None:
-                calibrated(paths, epsilon, rows)
+                calibrate_paths(paths, epsilon, rows)
             paths.guarantee_for(rows)
         step("Writing the state")
-        with writing(out):
+        with guard_state(out):
             paths.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     _tell(paths, out, "all records", as_json=json)
-    noted(data, account, seed)
+    note_release(data, account, seed)
 
 
 def release(
     state: o.State, points: Points, out: o.Answers, force: o.Force = False, json: o.Json = False
 ) -> None:
     """Write the paths at these points: the inputs with columns path_1, path_2, ..."""
-    paths, names, where = _opened(state, points, [(out, NEW_TABLES)], force=force)
-    from privgp.command.io.states import answers, asking
+    paths, names, where = _open_paths(state, points, [(out, NEW_TABLES)], force=force)
+    from privgp.command.io.states import answers, guard_answers
     from privgp.command.io.tables import write_table
 
     labels = [f"path_{k + 1}" for k in range(paths.n_paths)]
-    with asking(state, "paths", where, more=1) as step:
+    with guard_answers(state, "paths", where, more=1) as step:
         frame = _table([*names, *labels], [*where.T, *answers(paths, where, step)])
         step("Writing")
         columns = write_table(frame, out, simulation=paths.guarantee_.is_simulation)
-    written = f"{counted(paths.n_paths, 'path')} at {counted(len(where), 'point')}"
+    written = f"{plural(paths.n_paths, 'path')} at {plural(len(where), 'point')}"
     facts = {"answers": out, "rows": len(where), "columns": columns}
     tell(facts, [f"Wrote {written} into {out}."], paths.guarantee_, as_json=json)
 
@@ -155,22 +155,24 @@ def excursion(
     json: o.Json = False,
 ) -> None:
     """Write where the function exceeds a threshold: the inputs with columns share and inside."""
-    paths, names, where = _opened(state, points, [(out, NEW_TABLES), (plot, PICTURES)], force=force)
-    from privgp.command.io.columns import answering, as_table
-    from privgp.command.io.results import drawn, write_picture
-    from privgp.command.io.states import answers, asking
+    paths, names, where = _open_paths(
+        state, points, [(out, NEW_TABLES), (plot, PICTURES)], force=force
+    )
+    from privgp.command.io.columns import as_table, refuse_questions
+    from privgp.command.io.results import picture_lines, write_picture
+    from privgp.command.io.states import answers, guard_answers
     from privgp.command.io.tables import write_table
     from privgp.models.kept import names_of
     from privgp.release.excursions import check_vote
 
     if plot is not None and len(names) > 2:
         raise Refusal("--plot draws one or two inputs.")
-    with answering():
+    with refuse_questions():
         check_vote(threshold, vote, smoothing)
-    with asking(state, "paths", where, more=2) as step:
+    with guard_answers(state, "paths", where, more=2) as step:
         answers(paths, where, step)
         step("Voting")
-        with answering():
+        with refuse_questions():
             table = as_table(names_of(paths), where)
             voted = paths.excursion(table, threshold, vote=vote, smoothing=smoothing)
         step("Writing")
@@ -179,9 +181,9 @@ def excursion(
         if plot is not None:
             write_picture(voted.plot(), plot)
     inside = int(voted.inside.sum())
-    found = f"In the set: {inside} of {counted(len(where), 'point')}. Written into {out}."
+    found = f"In the set: {inside} of {plural(len(where), 'point')}. Written into {out}."
     facts = {"answers": out, "rows": len(where), "inside": inside, "columns": columns, "plot": plot}
-    tell(facts, [found, *drawn(plot)], paths.guarantee_, as_json=json)
+    tell(facts, [found, *picture_lines(plot)], paths.guarantee_, as_json=json)
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
@@ -189,7 +191,7 @@ def inspect(state: o.State, json: o.Json = False) -> None:
     check_files([(state, STATES)], [], force=None)
     from privgp.models.paths import PosteriorPaths
 
-    _tell(open_stored(state, PosteriorPaths.load_state), state, as_json=json)
+    _tell(open_own(state, PosteriorPaths.load_state), state, as_json=json)
 
 
 def _paths(
@@ -204,7 +206,7 @@ def _paths(
     return PosteriorPaths(read_kernel(kernel), domain=ranges, y_bounds=bounds, **asked)
 
 
-def calibrated(
+def calibrate_paths(
     paths: PosteriorPaths, epsilon: float, rows: int, by: str = "noise_variance"
 ) -> Calibration:
     """The least noise that meets a budget, which the paths have from then on."""
@@ -221,17 +223,17 @@ def calibrated(
     return least
 
 
-def _opened(
+def _open_paths(
     state: Path, points: str, files: Files, *, force: bool
 ) -> tuple[PosteriorPaths, list[str], Array]:
     """The paths, the names of their inputs, and where they are asked."""
-    table = Path(points) if ending(Path(points)) in TABLES else None
+    table = Path(points) if suffix_of(Path(points)) in TABLES else None
     check_files([(state, STATES), (table, TABLES)], files, force=force)
     from privgp.command.io.axes import read_targets
     from privgp.command.io.states import input_names
     from privgp.models.paths import PosteriorPaths
 
-    paths = open_stored(state, PosteriorPaths.load_state)
+    paths = open_own(state, PosteriorPaths.load_state)
     names = input_names(paths)
     return paths, names, read_targets(points, names, "FILE|GRID")
 

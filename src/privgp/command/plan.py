@@ -35,7 +35,7 @@ FOR_ERROR_HELP = "Instead of --epsilon: find the least epsilon with this expecte
 OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 
-@o.taking(o.ReleaseOptions, bounds=None, epsilon=None)
+@o.take_options(o.ReleaseOptions, bounds=None, epsilon=None)
 def plan(
     data: o.ManyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
@@ -49,8 +49,8 @@ def plan(
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, MANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
-    from privgp.command.io.request import Request, advised, make_plan, public_computation
-    from privgp.command.io.results import contains, drawn, write_picture
+    from privgp.command.io.request import Request, make_plan, plan_warnings, public_computation
+    from privgp.command.io.results import contains, picture_lines, write_picture
     from privgp.plan.file import save_plan
     from privgp.plan.replan import check_error, least_epsilon
     from privgp.plan.several.arguments import are_several
@@ -70,14 +70,14 @@ def plan(
         (rows, people), exposure = request.public_rows(), request.exposures()
         if for_error is not None:
 
-            def planned(epsilon: float) -> Plan:
+            def plan_at(epsilon: float) -> Plan:
                 step(f"Planning for epsilon = {epsilon:.4g}")
                 return make_plan(replace(request, epsilon=epsilon).model(), rows, people, exposure)
 
             with public_computation():
-                request = replace(request, epsilon=least_epsilon(planned, for_error))
+                request = replace(request, epsilon=least_epsilon(plan_at, for_error))
         step("Planning")
-        made = request.named(make_plan(request.model(), rows, people, exposure))
+        made = request.with_column_names(make_plan(request.model(), rows, people, exposure))
         with public_computation():
             errors = _errors_by_epsilon(made, step)
             text = made.describe()
@@ -99,11 +99,11 @@ def plan(
         "hash": made.hash,
         "plan": out,
         "plot": plot,
-        "warnings": [*request.left_out, *advised(made)],
+        "warnings": [*request.left_out, *plan_warnings(made)],
     }
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
     told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
-    lines = [_error_table(made, errors), told, text, *written, *drawn(plot)]
+    lines = [_error_table(made, errors), told, text, *written, *picture_lines(plot)]
     tell(facts, lines, None, as_json=json)
     if not json:
         warn(facts["warnings"])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted, listed
+from privgp.command.errors import Refusal, list_names, plural
 from privgp.command.io.files import (
     CERTIFICATES,
     NEW_TABLES,
@@ -15,7 +15,7 @@ from privgp.command.io.files import (
     RELEASES,
     TABLES,
     check_files,
-    open_stored,
+    open_own,
 )
 from privgp.command.io.screen import progress, tell, warn
 
@@ -50,7 +50,7 @@ def predict(
     release: o.Release,
     data: o.OptionalData = None,
     out: Annotated[Path | None, o.destination("TABLE", OUT_HELP)] = None,
-    inputs: Annotated[str | None, o.named_otherwise("release")] = None,
+    inputs: Annotated[str | None, o.input_names_option("release")] = None,
     grid: Annotated[int | None, o.plain(GRID_HELP, metavar="COUNT", min=1)] = None,
     grid_bounds: Annotated[str | None, o.plain(GRID_BOUNDS_HELP, metavar="A=LO:HI")] = None,
     contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
@@ -96,18 +96,18 @@ def predict(
 
     from privgp.command.io.answers import answer_of
     from privgp.command.io.cells.grid import grid_of
-    from privgp.command.io.cells.maps import read_contours, write_gridded
-    from privgp.command.io.columns import answering, asked_rows, kept_columns
+    from privgp.command.io.cells.maps import read_contours, write_grid
+    from privgp.command.io.columns import kept_columns, question_rows, refuse_questions
     from privgp.command.io.page import write_page
-    from privgp.command.io.results import drawn, write_picture
+    from privgp.command.io.results import picture_lines, write_picture
     from privgp.command.io.tables import Form, write_table
     from privgp.models.load import load as load_release
     from privgp.release.prediction import check_coverage
 
-    with answering():
+    with refuse_questions():
         check_coverage(coverage)
     asked = None if contours is None else read_contours(contours)
-    model = open_stored(release, load_release)
+    model = open_own(release, load_release)
     answer, lattice = answer_of(model), None
     warnings: list[str] = []
     if data is None:
@@ -115,7 +115,7 @@ def predict(
         X = whole = lattice.table()
     else:
         form = Form(delimiter, decimal_comma, encoding, date_format)
-        X, whole = asked_rows(model, release, data, inputs, form), DataFrame()
+        X, whole = question_rows(model, release, data, inputs, form), DataFrame()
         keep = not _hides_inputs(model) if keep is None else keep
         if keep:
             whole = kept_columns(model._released, data, X.columns, form)
@@ -133,8 +133,8 @@ def predict(
         step("Writing")
         values = dict(zip(names, predicted, strict=True))
         if lattice is not None and out.suffix in GRIDDED:
-            columns = write_gridded(
-                model._released, lattice, values, out, answer.mapped(names), asked
+            columns = write_grid(
+                model._released, lattice, values, out, answer.map_columns(names), asked
             )
         else:
             frame = DataFrame({**whole.to_dict(), **values})
@@ -144,12 +144,12 @@ def predict(
         if page is not None:
             write_page(model._released, page, release.stem, label)
     lines = [
-        f"Predicted {counted(X.height, 'row')} into {out}: {answer.told(names, observation)}",
+        f"Predicted {plural(X.height, 'row')} into {out}: {answer.describe_columns(names, observation)}",
         f"{answer.interval(names)} of probability {coverage:g}.",
         *_unknown_levels(model.inputs_, X),
     ]
     if asked is not None:
-        shown = listed([*answer.mapped(names)])
+        shown = list_names([*answer.map_columns(names)])
         lines = [f"Areas between two levels of {shown} are in {out}; 'band' names each."]
     facts = {
         "predictions": out,
@@ -163,7 +163,9 @@ def predict(
         "page": page,
         "warnings": warnings,
     }
-    tell(facts, [*lines, *drawn(plot), *drawn(page)], model.guarantee_, as_json=json)
+    tell(
+        facts, [*lines, *picture_lines(plot), *picture_lines(page)], model.guarantee_, as_json=json
+    )
     if not json:
         warn(warnings)
 
@@ -184,10 +186,10 @@ def _only_pages(
     """What is drawn of a release without any rows."""
     from privgp.command.io.answers import answer_of
     from privgp.command.io.page import write_page
-    from privgp.command.io.results import drawn, write_picture
+    from privgp.command.io.results import picture_lines, write_picture
     from privgp.models.load import load as load_release
 
-    model = open_stored(release, load_release)
+    model = open_own(release, load_release)
     with progress(1) as step:
         step("Drawing")
         if page is not None:
@@ -195,7 +197,7 @@ def _only_pages(
         if plot is not None:
             write_picture(answer_of(model).plot(observation), plot)
     facts = {"page": page, "plot": plot}
-    tell(facts, [*drawn(page), *drawn(plot)], model.guarantee_, as_json=json)
+    tell(facts, [*picture_lines(page), *picture_lines(plot)], model.guarantee_, as_json=json)
 
 
 def _unknown_levels(inputs: Any, X: Any) -> list[str]:
@@ -206,7 +208,7 @@ def _unknown_levels(inputs: Any, X: Any) -> list[str]:
     if not rows:
         return []
     return [
-        f"{counted(rows, 'row')} {'has' if rows == 1 else 'have'} a level that the release does not "
+        f"{plural(rows, 'row')} {'has' if rows == 1 else 'have'} a level that the release does not "
         "know: what is predicted there is what its levels have in common."
     ]
 
@@ -226,7 +228,7 @@ def inspect(
     from privgp.models.load import load
     from privgp.release.certificate import certificate as facts_of
 
-    model, known = open_stored(release, load), read_holder(holder)
+    model, known = open_own(release, load), read_holder(holder)
     facts = facts_of(model)
     lines = _description(model)
     if "ledger" in facts:
@@ -260,32 +262,32 @@ def certificate(
         write_template(out)
         tell({"template": out}, [f"To be filled in: {out}."], None, as_json=json)
         return
-    model = open_stored(release, load)
+    model = open_own(release, load)
     write_certificate(model, out, read_holder(holder))
     tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
 
 
 def _description(model: Any) -> list[str]:
     from privgp.command.io.answers import answer_of
-    from privgp.release.certificate.wording import called
-    from privgp.release.spendings import described
+    from privgp.release.certificate.wording import output_title
+    from privgp.release.spendings import describe_spendings
 
     release, hidden = model._released, _hides_inputs(model)
     names, kinds, name = release.names, release.parameters.columns, release.facts.called
-    inputs, reach = f"{release.columns} without names" if names is None else listed(names), []
+    inputs, reach = f"{release.columns} without names" if names is None else list_names(names), []
     if kinds is not None:
         inputs = "; ".join(kinds.describe())
         reach = [] if hidden else [*kinds.ranges(release.parts[0].functionals.nodes)]
-    output = [] if name is None else [f"Output: {called(name)}."]
+    output = [] if name is None else [f"Output: {output_title(name)}."]
     contains = "none" if hidden else "their values"
     return [
         model.guarantee_.describe(),
         "",
-        *described(release.spent),
+        *describe_spendings(release.spent),
         f"Inputs: {inputs}; the file contains {contains}.",
         *([f"They have {'; '.join(reach)}."] if reach else []),
         *output,
-        *answer_of(model).described(),
+        *answer_of(model).describe_fit(),
         "",
         "The plan it was made with:",
         *release.facts.plan_summary.splitlines(),

@@ -29,7 +29,7 @@ PLAN_HELP = (
 )
 
 
-@o.taking(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
+@o.take_options(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
 def release(
     context: typer.Context,
     data: o.ManyData,
@@ -56,10 +56,10 @@ def release(
     if certificate is None:
         refuse_given(context, ("holder",), "a release without --certificate")
     _check_complete(context, asked, by_plan=plan is not None)
-    from privgp.command.io.accounts import account_of, charged, noted
-    from privgp.command.io.request import PlannedRequest, Request, advised
+    from privgp.command.io.accounts import account_of, charge_facts, note_release
+    from privgp.command.io.request import PlannedRequest, Request, plan_warnings
     from privgp.command.io.results import Results, read_holder
-    from privgp.command.io.spending import prepared, spending
+    from privgp.command.io.spending import guard_budget, prepare_release
 
     own: Any = {"data": data, "output": output, "seed": seed, "scheduler": scheduler}
     written = {name: asked[name] for name in OF_THE_TABLE}
@@ -70,21 +70,21 @@ def release(
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force, name, units, read_holder(holder))
-    results.check_named(request)
+    results.check_output_names(request)
     with progress(2) as step:
-        measure = prepared(request, output, out, step)
-    with spending(request.epsilon, request.delta) as saved:
+        measure = prepare_release(request, output, out, step)
+    with guard_budget(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             step("Measuring with noise and learning from the measurement")
             model = measure()
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
-        facts, lines = charged(model)
-        facts["warnings"] = [*request.left_out, *advised(model.plan_)]
+        facts, lines = charge_facts(model)
+        facts["warnings"] = [*request.left_out, *plan_warnings(model.plan_)]
         results.tell(model.guarantee_, request, facts, *lines, as_json=json)
         if not json:
             warn(facts["warnings"])
-    noted(data, request.account, seed)
+    note_release(data, request.account, seed)
 
 
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:

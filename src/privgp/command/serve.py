@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal, refusal, refusing
+from privgp.command.errors import Failure, Refusal, refusal, refuse_on
 from privgp.command.io.screen import say
 
 DATA_HELP = "The folder of the private tables and of the SQLite ledger; made if it is not there."
@@ -36,7 +36,7 @@ def serve(
         from privgp.server.jobs.process import SHARED
 
         SHARED.warm()  # while this process imports as much
-        from privgp.server.start import bound, listen, prepared
+        from privgp.server.start import bind_socket, listen, prepare_server
     except ImportError:
         raise Failure("The server needs more packages: pip install privgp[server].") from None
     from privgp.ledger.errors import LedgerError
@@ -45,7 +45,7 @@ def serve(
 
     settings = Settings(data=data.absolute(), ledger=ledger, secure=secure)
     try:
-        place = bound(host, port)
+        place = bind_socket(host, port)
     except (OSError, UnicodeError):
         raise Failure(
             f"Cannot listen at {host}:{port}: perhaps another program does; see --port."
@@ -54,9 +54,9 @@ def serve(
         try:
             if ledger is not None:
                 Ledger(ledger).close()
-            with refusing(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
+            with refuse_on(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
                 settings.create_folders()
-            made = prepared(settings, demo=demo, say=say, new_key=new_key)
+            made = prepare_server(settings, demo=demo, say=say, new_key=new_key)
         except (LedgerError, ValueError) as problem:
             raise refusal(problem, url="--ledger") from None
         say(f"Open http://{host}:{port}/ and sign in with a key. Press Ctrl-C to end.")

@@ -27,7 +27,7 @@ def update(
     data: o.Data,
     output: o.Outputs,
     out: Annotated[Path, o.destination("NEW", OUT_HELP)],
-    inputs: Annotated[str | None, o.named_otherwise("release", "DATA")] = None,
+    inputs: Annotated[str | None, o.input_names_option("release", "DATA")] = None,
     groups: Annotated[str | None, o.privacy(o.GROUPS_HELP, metavar="COLUMN")] = None,
     exposure: Annotated[str | None, o.model(EXPOSURE_HELP, metavar="COLUMN")] = None,
     same_rows: Annotated[bool, o.privacy(SAME_ROWS_HELP, "--same-rows")] = False,
@@ -50,10 +50,10 @@ def update(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(release, RELEASES), (data, TABLES)], files, force=force)
     budget = _further(same_rows, epsilon, delta)
-    from privgp.command.io.accounts import account_of, charged, noted
+    from privgp.command.io.accounts import account_of, charge_facts, note_release
     from privgp.command.io.results import Results
-    from privgp.command.io.spending import spending
-    from privgp.command.io.updating import UpdateRequest, prepared_update
+    from privgp.command.io.spending import guard_budget
+    from privgp.command.io.updating import UpdateRequest, prepare_update
 
     written: dict[str, Any] = {
         "missing": missing,
@@ -69,21 +69,21 @@ def update(
     request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force)
     with progress(2) as step:
-        measure = prepared_update(request, output, out, step)
-    with spending(request.epsilon, request.delta) as saved:
+        measure = prepare_update(request, output, out, step)
+    with guard_budget(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             step("Measuring with noise and learning from all measurements")
             model = measure()
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
-        facts, lines = charged(model)
+        facts, lines = charge_facts(model)
         results.tell(
             model.guarantee_, request, facts | {"warnings": request.left_out}, *lines, as_json=json
         )
         if not json:
             warn(request.left_out)
     if not same_rows:
-        noted(data, request.account, seed)
+        note_release(data, request.account, seed)
 
 
 def _further(

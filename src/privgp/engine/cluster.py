@@ -23,7 +23,7 @@ LOST = "the workers of the cluster were lost before all blocks were done. Nothin
 
 
 @contextmanager
-def memory_kept() -> Iterator[None]:
+def keep_memory() -> Iterator[None]:
     """Let the process keep freed memory while a block is worked on. Dask tells the C library of its
     workers to hand all of it back at once, and getting it again for every array takes most of the time.
     """
@@ -56,7 +56,7 @@ class Task:
     def __call__(self, block: Any) -> tuple[bool, Any]:
         """Whether it worked, and the result or a sentence without private values."""
         try:
-            with memory_kept():
+            with keep_memory():
                 return True, self.function(block)
         except ValueError as problem:
             return False, str(problem)

@@ -28,7 +28,7 @@ class Lattice:
     top: int
 
     @classmethod
-    def holding(cls, most: float) -> "Lattice":
+    def for_size(cls, most: float) -> "Lattice":
         """The finest lattice for numbers of at most this size.
 
         Raises

@@ -23,7 +23,7 @@ def sum_error(length: int) -> float:
     return rounding(RUN + math.ceil(length / RUN) + 4)
 
 
-def blocked_product(A: Array, B: Array) -> Array:
+def multiply_by_blocks(A: Array, B: Array) -> Array:
     """A B, (rows of A, columns of B), run by run.
 
     The relative error of an entry is at most ``sum_error`` of the inner length, times ``|A|
@@ -35,7 +35,7 @@ def blocked_product(A: Array, B: Array) -> Array:
     return out
 
 
-def blocked_solve(lower: Array, right: Array) -> Array:
+def solve_by_blocks(lower: Array, right: Array) -> Array:
     """The solution X of ``lower X = right``, (rows, columns), by blocked forward substitution.
 
     Parameters
@@ -57,7 +57,7 @@ def blocked_solve(lower: Array, right: Array) -> Array:
     return out
 
 
-def blocked_cholesky(matrix: Array) -> Array:
+def cholesky_by_blocks(matrix: Array) -> Array:
     """L with ``L L^T = matrix``, lower triangular, every sum blocked.
 
     Parameters

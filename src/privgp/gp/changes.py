@@ -85,12 +85,12 @@ class Cell:
         shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
         slopes = self.change.slopes * 2.0 ** (self.octaves * (octaves - 0.5))
         if self.angle:
-            slopes = _turned(slopes * self.width, self.angle * (angle - 0.5)) / self.width
+            slopes = _turn(slopes * self.width, self.angle * (angle - 0.5)) / self.width
         centre = self.change.centre + self.apart * (shift - 0.5)
         return replace(self.change, centre=centre, slopes=slopes)
 
 
-def _turned(slopes: Array, angle: float) -> Array:
+def _turn(slopes: Array, angle: float) -> Array:
     """One direction on a map turned by an angle."""
     c, s = np.cos(angle), np.sin(angle)
     return np.asarray(slopes @ np.array([[c, s], [-s, c]]))

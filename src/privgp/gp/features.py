@@ -107,7 +107,7 @@ def products_in_order(first: Array, second: Array) -> Array:
     return np.asarray(out)
 
 
-def packed(gram: Array) -> Array:
+def pack_symmetric(gram: Array) -> Array:
     """A symmetric matrix as its lower triangle, sqrt(2) off the diagonal, so that its norm is kept.
 
     Parameters
@@ -125,8 +125,8 @@ def packed(gram: Array) -> Array:
     return np.asarray(gram[i, j] * np.where(i == j, 1.0, np.sqrt(2.0)))
 
 
-def unpacked(numbers: Array, size: int) -> Array:
-    """The symmetric matrix, (size, size), of what ``packed`` made of it."""
+def unpack_symmetric(numbers: Array, size: int) -> Array:
+    """The symmetric matrix, (size, size), of what ``pack_symmetric`` made of it."""
     i, j = np.tril_indices(size)
     gram = np.empty((size, size))
     gram[i, j] = gram[j, i] = numbers / np.where(i == j, 1.0, np.sqrt(2.0))
@@ -140,7 +140,7 @@ def correlation(first: Array, second: Array, lengthscale: float) -> Array:
     return np.asarray(CONSTANT_SHARE + (1.0 - CONSTANT_SHARE) * smooth)
 
 
-def leading_features(low: Array, high: Array, lengthscale: float, most: int) -> FeatureMap:
+def principal_features(low: Array, high: Array, lengthscale: float, most: int) -> FeatureMap:
     """The features that carry most of k over the box: leading eigenvectors at evenly spread points.
 
     Parameters

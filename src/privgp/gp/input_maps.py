@@ -56,7 +56,7 @@ def _smooth_rank(x: Array, knots: Array, ranks: Array) -> Array:
     return np.asarray(curve(np.clip(x, places[0], places[-1])))
 
 
-def part_ranked(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap:
+def blend_ranks(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap:
     """The map that blends the coordinates of ``X``, but for the plain ones, with their ranks.
 
     Parameters

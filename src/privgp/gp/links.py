@@ -42,7 +42,7 @@ class Link:
     inverse: Callable[[Array], Array]
     reach: float = np.inf
 
-    def expected(self, mean: Array, variance: Array) -> Array:
+    def average(self, mean: Array, variance: Array) -> Array:
         """E g(f) for normal f, by Gauss-Hermite quadrature.
 
         Parameters
@@ -53,16 +53,16 @@ class Link:
         """
         return _average(self.mean, mean, variance)
 
-    def expected_square(self, mean: Array, variance: Array) -> Array:
-        """E g(f)^2 for normal f; arguments as in ``expected``."""
+    def average_square(self, mean: Array, variance: Array) -> Array:
+        """E g(f)^2 for normal f; arguments as in ``average``."""
         return _average(lambda f: self.mean(f) ** 2, mean, variance)
 
-    def expected_slope(self, mean: Array, variance: Array) -> Array:
-        """E g'(f) for normal f; arguments as in ``expected``."""
+    def average_slope(self, mean: Array, variance: Array) -> Array:
+        """E g'(f) for normal f; arguments as in ``average``."""
         return _average(self.slope, mean, variance)
 
-    def expected_variance(self, mean: Array, variance: Array) -> Array:
-        """E V(f) for normal f; arguments as in ``expected``."""
+    def average_variance(self, mean: Array, variance: Array) -> Array:
+        """E V(f) for normal f; arguments as in ``average``."""
         return _average(self.variance, mean, variance)
 
 

@@ -65,16 +65,16 @@ def average(again: Sequence[Measurement]) -> Measurement:
     """
     precisions = np.array([each.noise_std**-2.0 for each in again])
     weights = precisions / precisions.sum()
-    return _weighted(again, weights, float(precisions.sum() ** -0.5))
+    return _weigh_sums(again, weights, float(precisions.sum() ** -0.5))
 
 
 def add(parts: Sequence[Measurement]) -> Measurement:
     """The same sums of different records, as one measurement of all of them, without an energy."""
     std = float(np.linalg.norm([each.noise_std for each in parts]))
-    return _weighted(parts, np.ones(len(parts)), std)
+    return _weigh_sums(parts, np.ones(len(parts)), std)
 
 
-def _weighted(each: Sequence[Measurement], weights: Array, std: float) -> Measurement:
+def _weigh_sums(each: Sequence[Measurement], weights: Array, std: float) -> Measurement:
     """Weighted sums of values, counts and Gram matrices, without an energy."""
     if len(each) == 1:
         return replace(each[0], energy=None, energy_noise_std=0.0)

@@ -144,7 +144,7 @@ class Prior:
     def at(self, z: Array) -> Hyperparameters:
         """The model at z, (size,); its weight is 1 and it has no changes."""
         logs = np.clip(self.centre + self.root @ z, -200.0, 200.0)
-        kernel = self._moved(np.exp(logs)) if self._free else self.start.kernel
+        kernel = self._with_values(np.exp(logs)) if self._free else self.start.kernel
         noise = float(np.exp(logs[-1])) if self.noise_free else self.start.noise_variance
         return Hyperparameters(kernel, noise, self.start.input_map)
 
@@ -154,7 +154,7 @@ class Prior:
         parameters = self.start.kernel.hyperparameters
         return [(p.name, p.n_elements) for p in parameters if not p.fixed]
 
-    def _moved(self, values: Array) -> Kernel:
+    def _with_values(self, values: Array) -> Kernel:
         """``clone_with_theta`` without its search for parameters, which takes a millisecond."""
         kernel, first = deepcopy(self.start.kernel), 0
         for name, count in self._free:

@@ -222,9 +222,7 @@ class InducingSmoother:
     variance: Array
 
 
-def inducing_smoother(
-    kernel: Kernel, nodes: Array, gram: Array, targets: Array
-) -> InducingSmoother:
+def node_smoother(kernel: Kernel, nodes: Array, gram: Array, targets: Array) -> InducingSmoother:
     """``W = k(X*, Z) (k(Z, Z) + gram)^-1`` and the variance of f at the targets.
 
     Parameters

@@ -74,7 +74,7 @@ class Stacked:
         """
         old, new = on_common_nodes(self.functionals, functionals, start)
         ratio = self.measurement.noise_std / measurement.noise_std
-        new = _scaled(new, ratio)
+        new = _scale_functionals(new, ratio)
         cross = shared or Shared(*np.zeros((2, len(old.weights), len(new.weights))))
         cross = Shared(ratio * cross.noise, ratio * cross.energy)
         grown = _below(old, new, cross, again=shared is not None)
@@ -107,7 +107,7 @@ def _longer(old: Measurement, new: Measurement, ratio: float) -> Measurement:
     return Measurement(values, old.noise_std, energy, std, None, alike)
 
 
-def _scaled(f: Functionals, ratio: float) -> Functionals:
+def _scale_functionals(f: Functionals, ratio: float) -> Functionals:
     """What is measured, multiplied by a factor."""
     return replace(
         f,
@@ -153,7 +153,7 @@ def on_common_nodes(
     if len(nodes) <= MOST_NODES:
         return wide
     chosen = choose_nodes(start.kernel, nodes, MOST_NODES)
-    return _thinned(wide[0], chosen, start), _thinned(wide[1], chosen, start)
+    return _thin_nodes(wide[0], chosen, start), _thin_nodes(wide[1], chosen, start)
 
 
 def _among(f: Functionals, nodes: Array, places: Integers) -> Functionals:
@@ -168,7 +168,7 @@ def _among(f: Functionals, nodes: Array, places: Integers) -> Functionals:
     return replace(f, nodes=nodes, weights=weights, energy_gram=gram, energy_cross=cross)
 
 
-def _thinned(f: Functionals, chosen: Integers, start: Hyperparameters) -> Functionals:
+def _thin_nodes(f: Functionals, chosen: Integers, start: Hyperparameters) -> Functionals:
     """The same with values at its nodes interpolated from the chosen ones."""
     factor = nystrom(start.kernel, f.nodes, chosen)
     J = factor.interpolation

@@ -68,7 +68,7 @@ def robust_prior(coordinates: int, scores: int = 1, settings: int = 1) -> Hyperp
     )
 
 
-def fixed_prior(coordinates: int, lengthscale: float, smoothness: float) -> Hyperprior:
+def known_prior(coordinates: int, lengthscale: float, smoothness: float) -> Hyperprior:
     """One known kernel of variance 1 and mean 0.
 
     Parameters

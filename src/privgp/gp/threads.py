@@ -62,7 +62,7 @@ def threads_for(rows: int) -> AbstractContextManager[None]:
     return one_thread() if rows <= SMALL_ROWS else nullcontext()
 
 
-def laid_out(record: Record) -> Record:
+def lay_out(record: Record) -> Record:
     """A copy of a dataclass with every array in C order, as ``privgp.load`` will find it."""
     arrays = {
         field.name: np.array(value, order="C")

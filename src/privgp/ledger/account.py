@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sqlalchemy import Connection, and_, select
 
 from privgp.ledger import tables
-from privgp.ledger.amounts import written
+from privgp.ledger.amounts import decimal_below
 from privgp.ledger.anchor import check_known
 from privgp.ledger.chain import ANSWER, CHARGE, Entry, Opened, digest
 from privgp.ledger.errors import ChargeRefused, LedgerError
@@ -75,7 +75,7 @@ class Account:
         promised = guarantee.to_json()
         asked = digest(promised.encode("utf-8") + b"\0" + request)
         with self.ledger.database.write() as connection:
-            opened, last = self._locked(connection)
+            opened, last = self._lock_account(connection)
             entry = None if key is None else self._entry(connection, CHARGE, key)
             if entry is not None:
                 if entry.request != asked:
@@ -100,7 +100,7 @@ class Account:
                 fingerprint=fingerprint,
                 answer=None,
             )
-            others = _charged_elsewhere(connection, self.dataset, fingerprint)
+            others = _find_other_charge(connection, self.dataset, fingerprint)
         self._renew_anchor(entry)
         if others:
             warnings.warn(
@@ -134,7 +134,7 @@ class Account:
     def stored(self, key: str) -> bytes | None:
         """The answer that was stored under a key; None if there is none."""
         with self.ledger.database.read() as connection:
-            return self._stored(connection, key)
+            return self._read_answer(connection, key)
 
     def store(self, key: str, answer: bytes) -> bytes:
         """Keep the answer of a charge; the first one stays, and is what every caller gets.
@@ -146,8 +146,8 @@ class Account:
 
         """
         with self.ledger.database.write() as connection:
-            opened, last = self._locked(connection)
-            found = self._stored(connection, key)
+            opened, last = self._lock_account(connection)
+            found = self._read_answer(connection, key)
             if found is not None:
                 return found
             charge = self._entry(connection, CHARGE, key)
@@ -173,7 +173,7 @@ class Account:
     def remaining(self) -> float:
         """The epsilon that is left at the account's delta, rounded down."""
         with self.ledger.database.read() as connection:
-            return self._opened(connection).budget.left(_spent(self._last(connection)))
+            return self._read_account(connection).budget.left(_spent(self._last(connection)))
 
     def entries(self) -> list[Entry]:
         """All charges and stored answers, oldest first."""
@@ -183,14 +183,14 @@ class Account:
     def opened(self) -> Opened:
         """The account's total and when it was opened."""
         with self.ledger.database.read() as connection:
-            return self._opened(connection)
+            return self._read_account(connection)
 
     @property
     def head(self) -> str:
         """The hash of the newest entry: of all that was charged."""
         with self.ledger.database.read() as connection:
             last = self._last(connection)
-            return self._opened(connection).hash if last is None else last.hash
+            return self._read_account(connection).hash if last is None else last.hash
 
     def knows(self, head: str | None) -> bool:
         """Whether the chain ever had this head, such as the one in a certificate."""
@@ -199,9 +199,9 @@ class Account:
         with self.ledger.database.read() as connection:
             return connection.execute(asked).first() is not None
 
-    def _locked(self, connection: Connection) -> tuple[Opened, Entry | None]:
+    def _lock_account(self, connection: Connection) -> tuple[Opened, Entry | None]:
         """The account and its newest entry; other charges wait until this transaction ends."""
-        opened, last = self._opened(connection, lock=True), self._last(connection)
+        opened, last = self._read_account(connection, lock=True), self._last(connection)
         anchor = self.ledger.anchor
         known = None if anchor is None else anchor.known().get(self.dataset)
         if known is not None:
@@ -215,7 +215,7 @@ class Account:
             check_known(self.dataset, known, heads)
         return opened, last
 
-    def _opened(self, connection: Connection, *, lock: bool = False) -> Opened:
+    def _read_account(self, connection: Connection, *, lock: bool = False) -> Opened:
         asked = select(tables.accounts).where(tables.accounts.c.dataset == self.dataset)
         row = connection.execute(asked.with_for_update() if lock else asked).mappings().first()
         if row is None:
@@ -234,7 +234,7 @@ class Account:
         row = connection.execute(select(tables.entries).where(where)).mappings().first()
         return None if row is None else Entry(**row)
 
-    def _stored(self, connection: Connection, key: str) -> bytes | None:
+    def _read_answer(self, connection: Connection, key: str) -> bytes | None:
         c = tables.answers.c
         where = and_(c.dataset == self.dataset, c.key == key)
         found = connection.execute(select(c.answer).where(where)).scalar()
@@ -287,7 +287,7 @@ class Account:
             f"epsilon = {guarantee.epsilon:.6g}, delta = {guarantee.delta:g} does not fit; nothing was "
             "drawn."
         )
-        delta = written(max(0, opened.budget.delta - spent.delta))
+        delta = decimal_below(max(0, opened.budget.delta - spent.delta))
         if spent.most_epsilon is None and guarantee.delta > delta:
             told += f" Of its delta {delta:g} is left."
         if spent.most_epsilon is not None and guarantee.pure_epsilons:
@@ -321,7 +321,7 @@ def _spent(last: Entry | None) -> Spent:
     return Spent() if last is None else last.spent
 
 
-def _charged_elsewhere(connection: Connection, dataset: str, fingerprint: str | None) -> str | None:
+def _find_other_charge(connection: Connection, dataset: str, fingerprint: str | None) -> str | None:
     """Another dataset whose public part was the same."""
     if fingerprint is None:
         return None

@@ -28,14 +28,14 @@ def decimal(value: float) -> int:
     return up(Fraction(repr(float(value))))
 
 
-def squared_mu(noise_multiplier: float) -> int:
+def mu_square(noise_multiplier: float) -> int:
     """``mu^2 = 1 / c^2`` of a Gaussian mechanism in units of 1e-40, of the very float c."""
     if not 0 < noise_multiplier < math.inf:
         raise ValueError("a noise multiplier must be positive and finite.")
     return up(1 / Fraction(noise_multiplier) ** 2)
 
 
-def squared_mu_of_pure(epsilon: float) -> int:
+def mu_square_of_pure(epsilon: float) -> int:
     """``mu^2`` of the least Gaussian mechanism that an epsilon-private step is a post-processing
     of.
 
@@ -57,7 +57,7 @@ def below(amount: int) -> float:
     return near if Fraction(near) <= exact else math.nextafter(near, -math.inf)
 
 
-def written(amount: int) -> float:
+def decimal_below(amount: int) -> float:
     """The amount as a float whose decimal is not larger: charged again, it fits."""
     near = float(Fraction(amount, UNIT))
     while Fraction(repr(near)) * UNIT > amount:

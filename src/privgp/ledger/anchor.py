@@ -8,7 +8,7 @@ from pathlib import Path
 
 from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.storage.parts import part_beside
-from privgp.storage.state_file import locked
+from privgp.storage.state_file import lock_folder
 
 Known = dict[str, tuple[int, str]]  # of a dataset: the number of its newest entry, and the head
 PUT_BACK = (
@@ -65,7 +65,7 @@ class Anchor:
 
         """
         try:
-            with locked(self.path) as folder:
+            with lock_folder(self.path) as folder:
                 known = self.known()
                 if known.get(dataset, (-1, ""))[0] >= number:
                     return

@@ -102,7 +102,7 @@ class Entry:
             most_delta=None if most[1] is None else str(most[1]),
             **others,
         )
-        return sealed(made)
+        return seal_row(made)
 
     @property
     def spent(self) -> Spent:
@@ -117,7 +117,7 @@ class Entry:
         return None if self.guarantee is None else Guarantee.from_json(self.guarantee)
 
 
-def sealed(row: Row) -> Row:
+def seal_row(row: Row) -> Row:
     """The row with its hash, which covers all other fields."""
     return replace(row, hash=_hash(asdict(row)))
 

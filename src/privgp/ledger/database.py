@@ -41,7 +41,7 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = checked_url(url).difference_update_query([ANCHOR])
+        self.url = check_url(url).difference_update_query([ANCHOR])
         self._engine: Engine | None = None
         self._process = 0
         self.migrate(MIGRATIONS, VERSIONS, REVISION)
@@ -93,7 +93,7 @@ class Database:
     @contextmanager
     def _transaction(self, *, immediate: bool) -> Iterator[Connection]:
         try:
-            with self._connected().connect() as connection:
+            with self._connect().connect() as connection:
                 connection.execution_options(immediate=immediate)
                 if not immediate and self.file is None:  # all that is read is of one moment
                     connection.execution_options(isolation_level="REPEATABLE READ")
@@ -102,14 +102,14 @@ class Database:
         except (DBAPIError, PoolTimeout) as problem:
             raise LedgerUnreachable(UNREACHABLE) from problem
 
-    def _connected(self) -> Engine:
+    def _connect(self) -> Engine:
         """The engine of this process: a connection is not shared with a fork."""
         if self._engine is None or self._process != os.getpid():
             self.close()
-            self._engine, self._process = self._opened(), os.getpid()
+            self._engine, self._process = self._open_engine(), os.getpid()
         return self._engine
 
-    def _opened(self) -> Engine:
+    def _open_engine(self) -> Engine:
         if self.file is None:
             return create_engine(self.url, pool_pre_ping=True, max_overflow=MOST_CONNECTIONS)
         engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=NullPool)
@@ -126,7 +126,7 @@ class Database:
         return {"url": bare, "_engine": None, "_process": 0}
 
 
-def checked_url(url: str) -> URL:
+def check_url(url: str) -> URL:
     """The address of a database that a ledger can be kept in.
 
     Raises
@@ -217,7 +217,7 @@ def _revision(connection: Connection, versions: str) -> str | None:
     return None if found is None else str(found)
 
 
-def guarded(connection: Connection) -> bool:
+def has_triggers(connection: Connection) -> bool:
     """Whether the triggers that refuse changes are still there, switched on."""
     if connection.dialect.name == SQLITE:
         asked = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'"

@@ -19,9 +19,9 @@ from privgp.ledger.amounts import (
     above,
     below,
     decimal,
-    squared_mu,
-    squared_mu_of_pure,
-    written,
+    decimal_below,
+    mu_square,
+    mu_square_of_pure,
 )
 from privgp.privacy.budget import gaussian_delta, least_epsilon
 from privgp.privacy.guarantee import Event, Guarantee
@@ -101,7 +101,7 @@ class Budget:
 
         """
         for cost in ways(guarantee, self):
-            for then in self._counted(spent, cost):
+            for then in self._add_cost(spent, cost):
                 if self.holds(then):
                     return cost, then
         return None
@@ -122,12 +122,12 @@ class Budget:
         """
         left = self.epsilon - spent.epsilon
         if spent.most_epsilon is None or spent.most_delta is None:
-            return max(0.0, written(left))
+            return max(0.0, decimal_below(left))
         multiplier, room = _multiplier(spent.mu2), below(self.delta - spent.most_delta)
         used = least_epsilon(lambda e: gaussian_delta(e, multiplier) * (1.0 + FLOAT_ERROR), room)
         return max(0.0, math.nextafter(below(left) - used, -math.inf))
 
-    def _counted(self, spent: Spent, cost: Cost) -> Iterator[Spent]:
+    def _add_cost(self, spent: Spent, cost: Cost) -> Iterator[Spent]:
         """The account with this cost; with its first Gaussian mechanism the split is fixed."""
         then = replace(
             spent,
@@ -204,9 +204,9 @@ def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
 def _cost(event: Event, *, as_gaussian: bool = False) -> Cost:
     """What known steps cost, pure ones as they are or as the Gaussian ones that they are within."""
     lattices = LATTICE * len(event.noise_multipliers)
-    gaussian, slack = sum(map(squared_mu, event.noise_multipliers)), decimal(event.delta_slack)
+    gaussian, slack = sum(map(mu_square, event.noise_multipliers)), decimal(event.delta_slack)
     if as_gaussian:
-        pure = sum(map(squared_mu_of_pure, event.pure_epsilons))
+        pure = sum(map(mu_square_of_pure, event.pure_epsilons))
         return Cost(lattices, gaussian + pure, slack)
     return Cost(sum(map(decimal, event.pure_epsilons)) + lattices, gaussian, slack)
 

@@ -13,8 +13,8 @@ from privgp.ledger import tables
 from privgp.ledger.account import Account, check_text, entries_of
 from privgp.ledger.amounts import decimal
 from privgp.ledger.anchor import Anchor, check_known
-from privgp.ledger.chain import Opened, check, sealed
-from privgp.ledger.database import ANCHOR, Database, checked_url, exclude_others, guarded
+from privgp.ledger.chain import Opened, check, seal_row
+from privgp.ledger.database import ANCHOR, Database, check_url, exclude_others, has_triggers
 from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.budget import check_budget
@@ -33,7 +33,7 @@ class Ledger:
     """
 
     def __init__(self, url: str, *, anchor: str | os.PathLike[str] | None = None) -> None:
-        given = checked_url(url).query.get(ANCHOR) if anchor is None else os.fspath(anchor)
+        given = check_url(url).query.get(ANCHOR) if anchor is None else os.fspath(anchor)
         self.database = Database(url)
         file = self.database.file
         beside = None if file is None else file.with_name(f"{file.name}.anchor")
@@ -104,7 +104,7 @@ class Ledger:
                 raise LedgerError(
                     f"these public data have the account {same[0]!r} already: one budget per dataset."
                 )
-            made = sealed(wanted)
+            made = seal_row(wanted)
             connection.execute(tables.accounts.insert().values(asdict(made)))
         if self.anchor is not None:
             self.anchor.renew(dataset, 0, made.hash)
@@ -137,7 +137,7 @@ class Ledger:
         known = {} if self.anchor is None else self.anchor.known()
         heads: set[str] = set()
         with self.database.read() as connection:
-            if not guarded(connection):
+            if not has_triggers(connection):
                 raise LedgerTampered("the triggers that refuse changes are gone.")
             accounts = _accounts(connection)
             for table in (tables.entries, tables.answers):

@@ -19,7 +19,7 @@ from privgp.models.promise import OF_LABELS, Told
 from privgp.models.spending import SpendingClassifier
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
-from privgp.plan.classes.declared import Classes, declared_classes
+from privgp.plan.classes.declared import Classes, check_classes
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
@@ -139,7 +139,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
 
     def predict_proba(self, X: Table) -> Array:
         """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
-        X = self._asked_at(X)
+        X = self._check_and_locate(X)
         with one_thread():
             return np.asarray(self.release_.at(X))
 
@@ -157,7 +157,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         if observation:
             raise ValueError(NO_OBSERVATION)
         levels = check_coverage(coverage)
-        X = self._asked_at(X)
+        X = self._check_and_locate(X)
         with one_thread():
             low, high = self.release_.between(X, levels)
         return low, high
@@ -177,7 +177,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         ``name_output`` said; ``points``: rows to mark.
         """
         from privgp.models.picture import on_paper, probability_picture
-        from privgp.pictures.curves import plot_released
+        from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
         label = self.classes_[-1] if label is None else label
@@ -186,9 +186,9 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
             raise ValueError("label must be one of the classes.")
         output = self._released.label("") if output is None else output
         released = probability_picture(self._released, int(places[0]), output)
-        return plot_released(on_paper(self, released, points), ax, figure)
+        return plot_release(on_paper(self, released, points), ax, figure)
 
-    def _asked_at(self, X: Any) -> Array:
+    def _check_and_locate(self, X: Any) -> Array:
         check_is_fitted(self)
         return rows_at(self, X)
 
@@ -196,14 +196,14 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         """Labels are counted over nothing."""
         return {}
 
-    def _made_up(self, rows: int) -> Any:
+    def _rehearsal_outputs(self, rows: int) -> Any:
         """Labels to rehearse with."""
-        return np.full(rows, declared_classes(self.classes)[0])
+        return np.full(rows, check_classes(self.classes)[0])
 
     def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
-        declared_classes(self.classes)
+        check_classes(self.classes)
         given = self.get_params(deep=False)
         check_values(given)
         check_rules(given, LABELS)
@@ -219,4 +219,4 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
 
     def _classes(self) -> Classes:
         """The declared classes."""
-        return declared_classes(self.classes)
+        return check_classes(self.classes)

@@ -19,7 +19,7 @@ import polars as pl
 from privgp.engine.local import Threads
 from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
 from privgp.models.kinds.records import row_count
-from privgp.models.planned import named
+from privgp.models.planned import with_column_names
 from privgp.models.tables import records_to_plan, remember
 from privgp.plan.inputs.file_kinds import file_inputs, known_table
 from privgp.plan.inputs.file_rows import TablePeople, TableRows
@@ -27,7 +27,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.question.rules import check_column_roles
 from privgp.storage.tables import Files, open_files
-from privgp.tables.frames import named_columns
+from privgp.tables.frames import columns_by_name
 from privgp.types import Integers
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, table_people
@@ -91,7 +91,7 @@ class FileInputs:
             raise ValueError("groups must be the groups of the table whose inputs are X.")
         return groups
 
-    def exposed(self, given: Any) -> Any:
+    def choose_exposure(self, given: Any) -> Any:
         """The exposures of counts, given or of the table."""
         exposure = self.exposure if given is None else given
         if isinstance(exposure, FileInputs) and exposure.files != self.files:
@@ -248,7 +248,7 @@ def _numbers(exposure: Any) -> Any:
 
 def exposure_of(X: Any, given: Any) -> Any:
     """The exposures of counts, given or of a table in files."""
-    return X.exposed(given) if isinstance(X, FileInputs) else given
+    return X.choose_exposure(given) if isinstance(X, FileInputs) else given
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,11 +278,11 @@ class FileColumns(Mapping[str, Any]):
                 f"the table was opened with the people in {people!r}: give groups={people!r} to the "
                 "model, too."
             )
-        names = [*model._declared()]
+        names = [*model._outcomes_by_name()]
         columns = names if isinstance(model.outcomes, Mapping) else _only(table)
         each = zip(names, columns, model._alone(), strict=True)
         found = cls(table, {name: (c, one._classes()) for name, c, one in each}, model.groups)
-        counted = (one.exposure for one in model._declared().values())
+        counted = (one.exposure for one in model._outcomes_by_name().values())
         over = tuple(name for name in counted if name is not None)
         check_roles(found._private, groups=found.people, exposure=FileInputs(found._files, over))
         return found
@@ -341,7 +341,7 @@ def _only(table: Table) -> list[str]:
 
 def columns_of(model: Published, table: Any) -> Mapping[str, Any]:
     """The columns of a table by their names."""
-    return FileColumns.of(model, table) if isinstance(table, Table) else named_columns(table)
+    return FileColumns.of(model, table) if isinstance(table, Table) else columns_by_name(table)
 
 
 def inputs_to_plan(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -366,7 +366,7 @@ def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
     return row_count({name: given[name] for name in names})
 
 
-def is_streamed(X: Any, model: Published) -> TypeGuard[FileInputs]:
+def is_read_in_blocks(X: Any, model: Published) -> TypeGuard[FileInputs]:
     """Whether X is a table in files that a model reads in blocks, and never as a whole."""
     return isinstance(X, FileInputs) and bool(model._streams(len(X)))
 
@@ -374,15 +374,15 @@ def is_streamed(X: Any, model: Published) -> TypeGuard[FileInputs]:
 def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
     """What a fit on a streamed table would measure."""
     model = copy(model)
-    X, rows = _streamed_rows(model, X, groups)
-    return named(plan_rows(model, rows), X.names)
+    X, rows = _rows_in_blocks(model, X, groups)
+    return with_column_names(plan_rows(model, rows), X.names)
 
 
 def fit_table(
     model: Published, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
 ) -> None:
     """Measure a streamed table once. Spends."""
-    X, rows = _streamed_rows(model, X, groups)
+    X, rows = _rows_in_blocks(model, X, groups)
     names = X.names if X.kinds is None else X.kinds.names
     remember(model, names, len(names))
     if not isinstance(y, TableOutput):
@@ -393,14 +393,14 @@ def fit_table(
 def rehearse_table(model: Published, table: Table, plan: Any) -> None:
     """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs, table.groups
-    if is_streamed(X, model):
-        rehearse_rows(model, plan, _streamed_rows(model, X, groups)[1])
+    if is_read_in_blocks(X, model):
+        rehearse_rows(model, plan, _rows_in_blocks(model, X, groups)[1])
     else:
         array, people, _ = columns_to_plan(model, X, groups)
-        model.fit(array, model._made_up(len(X)), groups=people, plan=plan)
+        model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)
 
 
-def _streamed_rows(model: Published, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
+def _rows_in_blocks(model: Published, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
     """The inputs as a model knows them, and its rows as they are streamed."""
     X = X.known_by(model.columns)
     groups, model.inputs_ = X.people(groups), X.kinds

@@ -17,18 +17,18 @@ from privgp.models.files import FileColumns, columns_of, inputs_to_fit, inputs_t
 from privgp.models.kinds.fit import Exposed, fit_columns, plan_given, private_count, public_rows
 from privgp.models.kinds.updates import measure_further
 from privgp.models.load import ESTIMATORS
-from privgp.models.planned import from_inputs_alone, named
+from privgp.models.planned import from_inputs_alone, with_column_names
 from privgp.models.published import Published
-from privgp.models.tables import located, records_to_plan, rows_at, rows_to_plan
-from privgp.plan.counts.exposures import checked_exposure
+from privgp.models.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
+from privgp.plan.counts.exposures import check_exposure
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
-from privgp.plan.several.arguments import checked_shares
+from privgp.plan.several.arguments import check_output_shares
 from privgp.plan.several.plan import JointPlan
 from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
 from privgp.question.rules import ONE, check_rules
 from privgp.release.prediction import check_coverage, table_columns
-from privgp.tables.frames import absent, frame_like, named_columns
+from privgp.tables.frames import absent, columns_by_name, frame_like
 from privgp.types import Array, Bounds, RandomState, Table
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed
@@ -118,9 +118,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """
         given = columns_of(self, table)
         names = self._input_names(given, inputs)
-        asked, rows = self._planned(given, names)
-        made = replace(plan_given(asked, rows), output_names=tuple(self._declared()))
-        return named(made, names, self.groups)  # type: ignore[return-value]
+        asked, rows = self._plan_rows(given, names)
+        made = replace(plan_given(asked, rows), output_names=tuple(self._outcomes_by_name()))
+        return with_column_names(made, names, self.groups)  # type: ignore[return-value]
 
     def fit(
         self,
@@ -151,7 +151,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         X, groups, exposed = self._rows(given, self._input_names(given, inputs), inputs_to_fit)
         private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
-        names = tuple(self._declared())
+        names = tuple(self._outcomes_by_name())
         fit_columns(self, X, private, groups, plan, lambda rows: exposed, names)
         return self
 
@@ -231,7 +231,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
         """
         check_is_fitted(self)
-        given = named_columns(table)
+        given = columns_by_name(table)
         X: Any = {name: given[name] for name in self._known_names(given)}
         X, levels = rows_at(self, X), check_coverage(coverage)
         found: dict[str, Any] = {}
@@ -249,7 +249,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return plot_several(self, None, figure, observation, points)
 
-    def _declared(self) -> dict[str, Outcome]:
+    def _outcomes_by_name(self) -> dict[str, Outcome]:
         """The outcomes by name."""
         given = self.outcomes
         named = dict(given) if isinstance(given, Mapping) else {ALONE: given}
@@ -263,7 +263,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         self, given: Mapping[str, Any], inputs: Sequence[str] | None
     ) -> tuple[str, ...]:
         """The names of the input columns, none of which is private or names people."""
-        named = self._declared()
+        named = self._outcomes_by_name()
         public = {*(each.exposure for each in named.values()), self.groups}
         twice = [name for name in named if name in public]
         if twice:
@@ -305,7 +305,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _outcome_columns(self, given: Mapping[str, Any], y: Any) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
-        declared, has_names = self._declared(), self._has_names(given)
+        declared, has_names = self._outcomes_by_name(), self._has_names(given)
         if has_names and y is not None:
             raise ValueError("the table holds the columns of all outcomes: leave y=None.")
         missing = absent(given, [*declared]) if has_names else []
@@ -319,7 +319,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _check_columns(self, given: Mapping[str, Any], X: Any, y: Any, groups: Any) -> None:
         """Refuse outcomes that are public elsewhere in the table, or in another order."""
-        declared, has_names = self._declared(), self._has_names(given)
+        declared, has_names = self._outcomes_by_name(), self._has_names(given)
         counted = {one.exposure for one in declared.values()}
         exposures = {name: given[name] for name in given if name in counted}
         outcomes = {name: given[name] for name in declared} if has_names else y
@@ -344,9 +344,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         groups = None if self.groups is None else given[self.groups]
         if self.protect == "records":
             return X, groups, {}
-        return X, groups, self._exposed(given, rows_in(given, names))
+        return X, groups, self._exposures_by_count(given, rows_in(given, names))
 
-    def _planned(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any]:
+    def _plan_rows(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any]:
         """A model that has what is known of the columns, and the rows to plan for."""
         self._check_domain()
         X, groups, exposed = self._rows(given, names, inputs_to_plan)
@@ -364,19 +364,19 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
                 "x_bounds must have a pair for every private input, by its name, such as "
                 "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
             )
-        for each in self._declared().values():
+        for each in self._outcomes_by_name().values():
             check_rules({"protect": self.protect, "exposure": each.exposure}, ONE)
 
-    def _exposed(self, given: Mapping[str, Any], rows: int) -> Exposed:
+    def _exposures_by_count(self, given: Mapping[str, Any], rows: int) -> Exposed:
         """The exposure of every row of every count, by the count's place."""
         found: dict[int, Array] = {}
-        for place, one in enumerate(self._declared().values()):
+        for place, one in enumerate(self._outcomes_by_name().values()):
             counted = "likelihood" in one.parameters(self.protect)
             if one.exposure is not None and one.exposure not in given:
                 raise ValueError(f"table has no column {one.exposure!r}, which an exposure names.")
             if counted:
                 column = None if one.exposure is None else given[one.exposure]
-                found[place] = checked_exposure(column, rows)
+                found[place] = check_exposure(column, rows)
         return found
 
     def _known_names(self, given: Mapping[str, Any]) -> list[str]:
@@ -391,10 +391,10 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _alone(self) -> tuple[Any, ...]:
         """An unfitted model of every outcome alone, with the whole budget."""
-        checked_shares(self.shares, len(self._declared()))
+        check_output_shares(self.shares, len(self._outcomes_by_name()))
         shared = {name: getattr(self, name) for name in SHARED}
         each = []
-        for outcome in self._declared().values():
+        for outcome in self._outcomes_by_name().values():
             kind = getattr(import_module(ESTIMATORS[outcome.estimator]), outcome.estimator)
             one = kind(**shared, **outcome.parameters(self.protect))
             one.inputs_ = self.inputs_
@@ -403,8 +403,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _parameters(self, columns: int) -> MixedParameters:
         each = tuple(one._parameters(columns) for one in self._alone())
-        given = {name: getattr(self, name) for name in MIXED_ARGUMENTS} | located(self)
-        named = self._declared()
-        return MixedParameters.mixed(
+        given = {name: getattr(self, name) for name in MIXED_ARGUMENTS} | locate_columns(self)
+        named = self._outcomes_by_name()
+        return MixedParameters.from_outcomes(
             given, columns, each, tuple(named), tuple(o.exposure or "" for o in named.values())
         )

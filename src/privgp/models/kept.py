@@ -50,14 +50,14 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     def points_unanswered(self, X_new: Any) -> int:
         """How many of these points have no answer yet; through inducing inputs all have."""
         check_is_fitted(self)
-        return self._kept.unanswered(validate_data(self, X_new, reset=False, dtype=np.float64))
+        return self._kept.count_new(validate_data(self, X_new, reset=False, dtype=np.float64))
 
     def _ask(self, X_new: Any) -> Array:
         check_is_fitted(self)
         numbers_only(self, X_new)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
 
-    def _prepared(
+    def _prepare(
         self, X: Any, y: Any, state: str | os.PathLike[str] | None
     ) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""

@@ -52,10 +52,10 @@ def save(model: Published, path: str | os.PathLike[str], *, overwrite: bool = Fa
         raise ValueError(PIPELINE)
     check_is_fitted(model)
     check_target(path, overwrite=overwrite)
-    write(path, packed(model), overwrite=overwrite)
+    write(path, pack_model(model), overwrite=overwrite)
 
 
-def packed(model: Published) -> bytes:
+def pack_model(model: Published) -> bytes:
     """The bytes of a fitted model's file."""
     members = CODEC.encode(model._released.for_file())
     try:
@@ -71,10 +71,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
     as far as the place it came from."""
     with damage_of(path):
-        return unpacked(read(path))
+        return unpack_model(read(path))
 
 
-def unpacked(content: bytes) -> Any:
+def unpack_model(content: bytes) -> Any:
     """The model of a file's bytes."""
     return model_of(decode(unpack(content)))
 

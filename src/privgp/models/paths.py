@@ -14,7 +14,7 @@ from privgp.models.kept import KeptEstimator, names_of
 from privgp.models.tables import numbers_only
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.excursions import Excursion, check_vote, smoothed
+from privgp.release.excursions import Excursion, check_vote, smooth_paths
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.states.files import PATHS
 from privgp.vault.states.kept import Kept
@@ -75,12 +75,12 @@ class PosteriorPaths(KeptEstimator):
     def calibrate(self, epsilon: float, n: int, *, by: str = NOISE) -> Calibration:
         """The least noise with which paths of n records are epsilon-private, without data: the
         least noise variance, or ``by="extra_noise"`` the least of that at the one given."""
-        return self._model().calibrated(epsilon, check_count(n), by)
+        return self._model().calibrate_noise(epsilon, check_count(n), by)
 
     def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the records; the first release spends the budget, and every fit has one of its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
-        tried, seed = self._prepared(X, y, state)
+        tried, seed = self._prepare(X, y, state)
         model = self._model()
         inputs = seal_inputs(X, len(model.domain))
         outputs = seal_outputs(y, len(inputs))
@@ -112,7 +112,7 @@ class PosteriorPaths(KeptEstimator):
         numbers_only(self, X_new)
         points = validate_data(self, X_new, reset=False, dtype=np.float64)
         if smoothing is not None:
-            paths = smoothed(points, paths, smoothing)
+            paths = smooth_paths(points, paths, smoothing)
         names = names_of(self)
         return Excursion(points, float(threshold), float(vote), paths, names, self.guarantee_)
 

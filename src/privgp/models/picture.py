@@ -121,7 +121,7 @@ def on_paper(model: Published, released: Released, points: Any = None) -> Releas
         else released.known,
         asked=_shown_points(model, released, points),
     )  # fmt: skip
-    return as_map(made, is_projected=model.inputs_ is not None and _projected(model.inputs_))
+    return as_map(made, is_projected=model.inputs_ is not None and _has_projection(model.inputs_))
 
 
 def as_map(released: Released, *, is_projected: bool = False) -> Released:
@@ -136,7 +136,7 @@ def as_map(released: Released, *, is_projected: bool = False) -> Released:
     found = (0, 1) if ticks == [LONGITUDE, "latitude"] else places_in(names)
     if found is not None and np.abs(released.extent[found[1]]).max() <= 90.0:
         if found == (1, 0):
-            released = _turned(released)
+            released = _swap_axes(released)
         north = np.clip(np.abs(released.extent[1]).mean(), 0.0, 80.0)
         released = replace(released, ticks=(LONGITUDE, "latitude"))
         return replace(released, aspect=float(1.0 / np.cos(np.radians(north))))
@@ -144,10 +144,10 @@ def as_map(released: Released, *, is_projected: bool = False) -> Released:
     return replace(released, aspect=1.0) if same else released
 
 
-def _turned(released: Released) -> Released:
+def _swap_axes(released: Released) -> Released:
     """The second input along x, the first along y."""
 
-    def turned(points: Array | None) -> Any:
+    def swap_inputs(points: Array | None) -> Any:
         return None if points is None else points[:, ::-1]
 
     return replace(
@@ -156,10 +156,10 @@ def _turned(released: Released) -> Released:
         extent=released.extent[::-1],
         held_at=released.held_at[::-1],
         names=list(cast(Any, released.names))[::-1],
-        public_inputs=turned(released.public_inputs),
-        targets=turned(released.targets),
-        asked=turned(released.asked),
-        answered=released.answered and (turned(released.answered[0]), released.answered[1]),
+        public_inputs=swap_inputs(released.public_inputs),
+        targets=swap_inputs(released.targets),
+        asked=swap_inputs(released.asked),
+        answered=released.answered and (swap_inputs(released.answered[0]), released.answered[1]),
     )
 
 
@@ -171,7 +171,7 @@ def _same_unit(names: Sequence[str], extent: Array) -> bool:
     return bool(plane and 1.0 / MOST_UNEVEN <= height / width <= MOST_UNEVEN)
 
 
-def _projected(inputs: Inputs) -> bool:
+def _has_projection(inputs: Inputs) -> bool:
     return len(inputs.columns) == 1 and inputs.columns[0].system is not None
 
 
@@ -189,7 +189,7 @@ def _shown_points(model: Published, released: Released, points: Any) -> Array | 
         return None
     rows, inputs = rows_at(model, points), model.inputs_
     if inputs is not None:
-        rows = inputs.shown(inputs.back(rows))[:, inputs.drawn]
+        rows = inputs.unwrap(inputs.back(rows))[:, inputs.drawn]
         middle = released.extent.mean(axis=1)
         for j in [j for j, each in enumerate(released.ticks) if each == LONGITUDE][::2]:
             rows[:, j] += 360.0 * np.round((middle[j] - rows[:, j]) / 360.0)
@@ -208,11 +208,11 @@ def in_numbers(released: Released, inputs: Inputs | None) -> Released:
     order, places = inputs.drawn, np.argsort(inputs.drawn)
 
     def shown(coordinates: Array | None) -> Any:
-        return None if coordinates is None else inputs.shown(inputs.back(coordinates))[:, order]
+        return None if coordinates is None else inputs.unwrap(inputs.back(coordinates))[:, order]
 
     points = shown(released.public_inputs)
     if points is None:
-        ends = inputs.declared_ends()
+        ends = inputs.range_ends()
         middle = ends.mean(axis=1)
     else:
         ends, middle = inputs.ends(points[:, places]), inputs.middle(points[:, places])

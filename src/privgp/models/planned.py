@@ -47,7 +47,7 @@ def from_inputs_alone(method: Method) -> Method:
     by_name = [each.name for each in signature(method).parameters.values() if each.kind is BY_NAME]
 
     @wraps(method)
-    def checked(model: Any, X: Any, *others: Any, **given: Any) -> Any:
+    def check_call(model: Any, X: Any, *others: Any, **given: Any) -> Any:
         if others:
             raise TypeError(
                 f"{method.__name__} takes the inputs alone by their place: it needs no y, and the rest is "
@@ -55,19 +55,19 @@ def from_inputs_alone(method: Method) -> Method:
             )
         return method(model, X, **given)
 
-    return cast(Method, checked)
+    return cast(Method, check_call)
 
 
-def bound(model: Published, plan: Plan, rows: PublicRows) -> Plan:
+def bind_plan(model: Published, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
     asked = model._parameters(rows.columns)
     for sentence in [*budget_advice(plan), *bounds_advice(asked)]:
         warnings.warn(sentence, UserWarning, stacklevel=3)
     made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
-    return named(made, names_of(model))
+    return with_column_names(made, names_of(model))
 
 
-def named(
+def with_column_names(
     plan: Plan,
     names: tuple[str, ...] | None,
     groups: str | None = None,
@@ -78,7 +78,7 @@ def named(
     return replace(plan, made_for=made)
 
 
-def accepted(model: Published, plan: Any, rows: PublicRows) -> Plan:
+def verify_plan(model: Published, plan: Any, rows: PublicRows) -> Plan:
     """The plan, if it was made for this model and these rows, with the noise that it needs at the
     model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)

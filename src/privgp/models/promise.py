@@ -71,7 +71,7 @@ def simulation(model: Any, before: int = 0) -> np.random.Generator | None:
     return generator([seed, before] if before and seed is not None else seed)
 
 
-def noted(model: Any, guarantee: Guarantee) -> Guarantee:
+def with_assumptions(model: Any, guarantee: Guarantee) -> Guarantee:
     """The promise with what is assumed besides of how the model's data came about."""
     return replace(guarantee, assumptions=(*guarantee.assumptions, *model._noted))
 
@@ -146,7 +146,7 @@ def joint_guarantee(plan: JointPlan, *, simulated: bool, told: Told = VALUES) ->
     """What the measurement of several outcomes guarantees."""
     squares = sum(part.energy_weight > 0 for part in plan.strategy.parts)
     of_squares = f", {squares} of them of squares," if squares else ","
-    protected, assumptions = _protected(plan)
+    protected, assumptions = _protection_of(plan)
     count = len(plan.parts)
     return promise(
         protected,
@@ -162,7 +162,7 @@ def joint_guarantee(plan: JointPlan, *, simulated: bool, told: Told = VALUES) ->
     )
 
 
-def _protected(plan: JointPlan) -> tuple[Protected, tuple[str, ...]]:
+def _protection_of(plan: JointPlan) -> tuple[Protected, tuple[str, ...]]:
     """Whom the guarantee protects, and what it assumes."""
     if plan.x_bounds is not None:
         if plan.strategy.whole_people:

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
-from privgp.models.promise import VALUES, Told, noted, regressor_guarantee, simulation
+from privgp.models.promise import VALUES, Told, regressor_guarantee, simulation, with_assumptions
 from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import remember
 from privgp.plan.build import Budget
@@ -69,10 +69,10 @@ class Published(SpendsAtFit):
         return self._least_epsilon(X, error, groups=groups)
 
     def _least_epsilon(self, X: Any, error: float, **given: Any) -> float:
-        def planned(epsilon: float) -> Any:
+        def plan_at(epsilon: float) -> Any:
             return clone(self).set_params(epsilon=epsilon).plan(X, **given)
 
-        return least_epsilon(planned, check_error(error))
+        return least_epsilon(plan_at, check_error(error))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the release to a .privgp file; see privgp.load.
@@ -113,14 +113,16 @@ class Published(SpendsAtFit):
         """What the plan said of itself; also where only a file is left of it."""
         return self._released.facts.plan_summary
 
-    def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output that is counted; labels are not."""
         return {}
 
-    def _promised(self, plan: Plan | JointPlan) -> Guarantee:
+    def _guarantee(self, plan: Plan | JointPlan) -> Guarantee:
         """What the measurement of a plan promises, with what is assumed besides."""
         simulated = self.random_state is not None
-        return noted(self, regressor_guarantee(plan, simulated=simulated, told=self._told))
+        return with_assumptions(
+            self, regressor_guarantee(plan, simulated=simulated, told=self._told)
+        )
 
     def _publish_plan(
         self,
@@ -147,7 +149,7 @@ class Published(SpendsAtFit):
         """
         random_state = simulation(self, 0 if batch is None else len(self._released.spent))
         self._publish(
-            self._promised(plan),
+            self._guarantee(plan),
             lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
             lambda measured: self._learn(plan, measured, batch, inputs=inputs),
             rehearse=lambda: self._rehearse(plan, batch),
@@ -189,7 +191,7 @@ class Published(SpendsAtFit):
         chosen_by = None if before is None else before.facts.chosen_by
         receipt = vars(self).get("charged_")
         facts = Planned(plan, utc(datetime.now(UTC)), receipt, chosen_by, self.output_)
-        asked, guarantee = self._parameters(plan.targets.shape[1]), self._promised(plan)
+        asked, guarantee = self._parameters(plan.targets.shape[1]), self._guarantee(plan)
         names = names_of(self) if hasattr(self, "feature_names_in_") else None
         known: Any = {"names": names, "before": before, "batch": batch or 0}
         note = partial(setattr, self, "guarantee_")

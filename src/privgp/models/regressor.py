@@ -23,11 +23,16 @@ from privgp.models.planned import from_inputs_alone
 from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
-from privgp.plan.counts.exposures import Exposures, checked_exposure
-from privgp.plan.inputs.arguments import check_bounds, inducing_inputs
+from privgp.plan.counts.exposures import Exposures, check_exposure
+from privgp.plan.inputs.arguments import check_bounds, check_inducing_inputs
 from privgp.plan.inputs.rows import Rows
 from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import are_several, checked_shares, output_bounds, per_output
+from privgp.plan.several.arguments import (
+    are_several,
+    check_output_shares,
+    output_bounds,
+    per_output,
+)
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
@@ -242,14 +247,14 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
                 found = [each.mean_and_covariance(X, observation) for each in functions]
             else:
                 found = [each.mean_and_std(X, observation) for each in functions]
-        mean, spread = self._joined(found)
+        mean, spread = self._stack_outputs(found)
         return (mean, spread) if return_std or return_cov else mean
 
     def _functions(self) -> list[ReleasedFunction]:
         """The released function of every output."""
         return [ReleasedFunction.of(one) for one in self._released.each]
 
-    def _joined(self, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    def _stack_outputs(self, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
         """What all functions answer; of several outputs, with an axis for them at the end."""
         if self._released.output_names is None:
             return found[0]
@@ -269,7 +274,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         levels = check_coverage(coverage)
         X = rows_at(self, X)
         with one_thread():
-            return self._joined(
+            return self._stack_outputs(
                 [each.interval(X, levels, observation) for each in self._functions()]
             )
 
@@ -287,7 +292,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
         """
         from privgp.models.picture import function_picture, on_paper, plot_several
-        from privgp.pictures.curves import plot_released
+        from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
         if self._released.output_names is not None:
@@ -295,7 +300,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         output = self._released.label("output") if output is None else output
         released = function_picture(self._released, output, observation)
         released = on_paper(self, released, points)
-        return plot_released(released, ax, figure)
+        return plot_release(released, ax, figure)
 
     def __sklearn_clone__(self) -> Self:
         """As scikit-learn does it, but for a client of a cluster, of which there are no copies."""
@@ -318,17 +323,17 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         """What is measured of a row, for rows in memory or in a file."""
         question = self._question(rows.columns)
         asked = self._parameters(rows.columns).inducing
-        given = None if asked is None else inducing_inputs(asked, rows.columns)
+        given = None if asked is None else check_inducing_inputs(asked, rows.columns)
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given, engine_of(self.engine))
 
-    def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
         if self.likelihood != "poisson":
             return {}
         count = len(self.y_bounds or ()) if self._is_joint() else 1
-        return dict.fromkeys(range(count), checked_exposure(exposure, rows))
+        return dict.fromkeys(range(count), check_exposure(exposure, rows))
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
@@ -336,7 +341,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
             return (self,)
         self._check_together()
         bounds = output_bounds(self.y_bounds, least=2)
-        checked_shares(self.shares, len(bounds))
+        check_output_shares(self.shares, len(bounds))
         kernels = per_output("kernel", self.kernel, len(bounds))
         noises = per_output("noise_variance", self.noise_variance, len(bounds))
         given = {**self.get_params(deep=False), "shares": None, "ledger": None}
@@ -356,7 +361,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
             return super()._data(y, rows, records, people)
         return seal_columns(y, len(self._alone()), rows, records, people)
 
-    def _made_up(self, rows: int) -> Array:
+    def _rehearsal_outputs(self, rows: int) -> Array:
         """Outputs to rehearse with, in the middle of their bounds."""
         low, high = np.array(self.y_bounds, dtype=float).T
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)

@@ -92,11 +92,11 @@ class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: 
         return tags
 
 
-def refuse_spending(**arguments: Any) -> None:
+def refuse_spenders(**arguments: Any) -> None:
     """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
     would spend for every setting tried, beside the search's promise (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
-        found = next(_spending(value, {}), None)
+        found = next(_spender_names(value, {}), None)
         if found is not None:
             raise ValueError(
                 f"{argument} contains {found}, which spends a budget of its own at every fit, once "
@@ -105,7 +105,7 @@ def refuse_spending(**arguments: Any) -> None:
             )
 
 
-def _spending(value: Any, seen: dict[int, Any]) -> Iterator[str]:
+def _spender_names(value: Any, seen: dict[int, Any]) -> Iterator[str]:
     """The names of all estimators that spend, in a value and in whatever it holds."""
     if id(value) in seen or isinstance(value, FrozenEstimator):  # a frozen one is never fitted
         return
@@ -114,7 +114,7 @@ def _spending(value: Any, seen: dict[int, Any]) -> Iterator[str]:
     if issubclass(kind, SpendsAtFit):
         yield kind.__name__
     for part in _parts(value):
-        yield from _spending(part, seen)
+        yield from _spender_names(part, seen)
 
 
 def _parts(value: Any) -> list[Any]:

@@ -26,7 +26,7 @@ def rows_to_plan(model: Any, X: Any) -> tuple[Any, Array]:
         return model, check_array(as_frame(X), dtype=np.float64, estimator=model)
     asked = copy(model)
     asked.inputs_ = inputs
-    return asked, inputs.located(table)
+    return asked, inputs.locate_table(table)
 
 
 def rows_to_fit(model: Any, X: Any) -> Array:
@@ -36,7 +36,7 @@ def rows_to_fit(model: Any, X: Any) -> Array:
     if inputs is None:
         model.inputs_ = None
         return np.asarray(validate_data(model, as_frame(X), dtype=np.float64))
-    rows = inputs.located(table)
+    rows = inputs.locate_table(table)
     model.inputs_ = inputs
     remember(model, inputs.names if table is not None and table.named else None, rows.shape[1])
     return rows
@@ -74,7 +74,7 @@ def made_up_records(X: Any, domain: Any, y_bounds: Any) -> tuple[Any, Array]:
     return X if domain is None else _middle_rows("domain", domain, names, len(outputs)), outputs
 
 
-def made_up_inputs(model: Any, X: Any) -> Any:
+def rehearsal_inputs(model: Any, X: Any) -> Any:
     """Inputs to rehearse with: private ones in the middle of what was declared, public ones as they
     are. Of private ones, the number and the names of columns alone are used."""
     if model.x_bounds is None:
@@ -82,7 +82,7 @@ def made_up_inputs(model: Any, X: Any) -> Any:
     inputs, rows = records_to_plan(model).inputs_, len(X)
     if inputs is None:
         return _middle_rows("x_bounds", model.x_bounds, X.columns, rows)
-    return inputs.table(np.tile(inputs.declared_ends().mean(axis=1), (rows, 1)))
+    return inputs.table(np.tile(inputs.range_ends().mean(axis=1), (rows, 1)))
 
 
 def _middle_rows(called: str, bounds: Any, names: Sequence[str], rows: int) -> pl.DataFrame:
@@ -96,7 +96,7 @@ def rows_at(model: Any, X: Any) -> Array:
         X = as_frame(X, model)
         numbers_only(model, X)
         return np.asarray(validate_data(model, X, reset=False, dtype=np.float64))
-    return np.asarray(model.inputs_.located(X))
+    return np.asarray(model.inputs_.locate_table(X))
 
 
 def as_frame(X: Any, model: Any = None) -> Any:
@@ -151,7 +151,7 @@ def remember(model: Any, names: tuple[str, ...] | None, columns: int) -> None:
         model.feature_names_in_ = np.array(names, dtype=object)
 
 
-def located(model: Any) -> dict[str, Any]:
+def locate_columns(model: Any) -> dict[str, Any]:
     """The arguments of a model that are about columns, with points where its kernel has them."""
     inputs = model.inputs_
     if inputs is None:
@@ -159,7 +159,7 @@ def located(model: Any) -> dict[str, Any]:
     points = {name: getattr(model, name, None) for name in ("targets", "inducing")}
     declared = None if model.x_bounds is None else domain_of(model)
     return {"columns": inputs, "x_bounds": declared} | {
-        name: given if given is None or isinstance(given, Integral) else inputs.located(given)
+        name: given if given is None or isinstance(given, Integral) else inputs.locate_table(given)
         for name, given in points.items()
         if hasattr(model, name)
     }

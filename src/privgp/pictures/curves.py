@@ -24,7 +24,7 @@ FILLS = {
 }
 
 
-def plot_released(
+def plot_release(
     released: Released,
     ax: Axes | None = None,
     figure: style.Canvas | None = None,
@@ -91,10 +91,10 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
         ax.plot(x, np.full(len(x), 0.02), "|", color=style.BLACK, ms=5, mew=0.5, clip_on=False,
             transform=ax.get_xaxis_transform(), label=released.known)  # fmt: skip
     if released.asked is not None and len(released.extent) == 1:
-        style.asked(ax, released.asked[:, 0], released.values(released.asked)[0])
+        style.mark_points(ax, released.asked[:, 0], released.values(released.asked)[0])
     elif released.asked is not None:
         x = np.unique(released.asked[:, j])
-        style.asked(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
+        style.mark_points(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
     if len(released.extent) > 1:
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=released.whole(j)))
     name = str(released.names[j]) if released.names is not None else ""
@@ -130,7 +130,7 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     if released.answered is not None and len(released.extent) == 1:
         points, answers = released.answered
         inside = released.within(points)
-        style.answered(ax, points[inside, 0], answers[inside], zorder=4)
+        style.mark_answers(ax, points[inside, 0], answers[inside], zorder=4)
     ax.set_xlim(low, high)
 
 

@@ -42,7 +42,7 @@ def plot_map(
     names
         Names of the inputs, on the axes.
     ax, figure
-        As in ``plot_released``.
+        As in ``plot_release``.
 
     """
     x, y = (np.linspace(low, high, released.points) for low, high in released.extent)
@@ -54,7 +54,9 @@ def plot_map(
     far = None if released.targets is not None else far_from_inputs(released, grid)
     near = np.ones(len(points), dtype=bool) if far is None else far <= 1.0
     scale = _scale(values[near], None if half is None else half[near], released.targets is not None)
-    shown: list[tuple[Array, str, Colormap, Normalize]] = [(values, released.shown, VALUES, scale)]
+    shown: list[tuple[Array, str, Colormap, Normalize]] = [
+        (values, released.caption, VALUES, scale)
+    ]
     if half is not None and ax is None:
         limits = Normalize(*style.limits(half[near], 0.0))
         shown.append((half, f"{HALF} of {released.output}", UNCERTAINTY, limits))
@@ -67,9 +69,9 @@ def plot_map(
             panel.scatter(points[:, 0], points[:, 1], 28, colours, cmap=cmap, norm=norm,
                 edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)  # fmt: skip
         _bar(panel, released, label, ScalarMappable(norm, cmap), beside=len(panels) == 1)
-        above, right = panel is not panels[-1] and _stacked(panel), panel is not panels[0]
+        above, right = panel is not panels[-1] and _in_stack(panel), panel is not panels[0]
         style.set_labels(
-            panel, "" if above else names[0], "" if right and not _stacked(panel) else names[1]
+            panel, "" if above else names[0], "" if right and not _in_stack(panel) else names[1]
         )
     if ax is not None and half is not None and released.targets is None:
         _contours(ax, x, y, half.reshape(len(y), len(x)))
@@ -131,7 +133,7 @@ def _panels(figure: style.Canvas | None, released: Released, count: int) -> list
     return list(figure.subplots(*rows, squeeze=False, sharex=True, sharey=True).ravel())
 
 
-def _stacked(ax: Axes) -> bool:
+def _in_stack(ax: Axes) -> bool:
     """Whether its map stands above or below another."""
     place = ax.get_subplotspec()
     return place is not None and place.get_gridspec().ncols == 1 < place.get_gridspec().nrows
@@ -149,9 +151,9 @@ def _scale(values: Array, half: Array | None, at_targets: bool) -> Normalize:
 def _bar(
     ax: Axes, released: Released, label: str, colours: ScalarMappable, *, beside: bool
 ) -> None:
-    stacked = _stacked(ax)
+    stacked = _in_stack(ax)
     place = "right" if beside or stacked else "bottom"
-    extend = "both" if released.targets is not None and label == released.shown else "neither"
+    extend = "both" if released.targets is not None and label == released.caption else "neither"
     bar = ax.figure.colorbar(colours, ax=ax, location=place, extend=extend, pad=0.02)
     axis = bar.ax.yaxis if place == "right" else bar.ax.xaxis
     axis.set_major_locator(MaxNLocator(4))
@@ -185,9 +187,9 @@ def _marks(ax: Axes, released: Released) -> None:
         ax.plot([], [], "o", ms=2.5, label=released.known, **look)
     if released.answered is not None:
         points = released.answered[0]
-        style.answered(ax, *points[released.within(points)].T, mec="white")
+        style.mark_answers(ax, *points[released.within(points)].T, mec="white")
     if released.asked is not None:
-        style.asked(ax, *released.asked.T)
+        style.mark_points(ax, *released.asked.T)
     ax.set(xlim=released.extent[0], ylim=released.extent[1], aspect=released.aspect or "auto")
     names = ("", "") if released.names is None else map(str, released.names)
     ticks = released.ticks or (None, None)

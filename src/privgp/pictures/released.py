@@ -74,7 +74,7 @@ class Released:
     known: str = "public inputs"
 
     @property
-    def shown(self) -> str:
+    def caption(self) -> str:
         """The label of a value, such as "mean cost (£)"."""
         return self.output if self.curve == "probability" else f"{self.curve} {self.output}"
 
@@ -83,7 +83,7 @@ class Released:
         """What is drawn against what."""
         names = input_names(self.names, len(self.extent))
         by = " and ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
-        return f"{self.shown[:1].upper()}{self.shown[1:]} by {by}"
+        return f"{self.caption[:1].upper()}{self.caption[1:]} by {by}"
 
     def levels(self, j: int) -> Array:
         """The values of an input that has none in between: levels with names, or two numbers.

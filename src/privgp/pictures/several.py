@@ -8,7 +8,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from privgp.pictures import style
-from privgp.pictures.curves import plot_released
+from privgp.pictures.curves import plot_release
 from privgp.pictures.released import Released
 
 HEIGHTS = (2.6, 4.2)  # of a curve, of a map
@@ -32,7 +32,7 @@ def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) 
     parts = figure.subfigures(len(released), 1, squeeze=False).ravel()
     for place, (one, part) in enumerate(zip(released, parts, strict=True)):
         shown = one if place == 0 else replace(one, protection="")
-        plot_released(shown, figure=part, legend=not is_ours)
+        plot_release(shown, figure=part, legend=not is_ours)
     axes = parts[0].axes
     if is_ours:
         style.legend(axes, below=True)

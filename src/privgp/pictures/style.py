@@ -176,13 +176,13 @@ def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def answered(ax: Axes, x: Array, y: Array, **look: Any) -> None:
+def mark_answers(ax: Axes, x: Array, y: Array, **look: Any) -> None:
     """Points that were answered before, if there are any."""
     if len(x):
         ax.plot(x, y, "o", color=VERMILION, ms=3.5, label="answered before", **look)
 
 
-def asked(ax: Axes, x: Array, y: Array, **look: Any) -> None:
+def mark_points(ax: Axes, x: Array, y: Array, **look: Any) -> None:
     """Points that were asked for, with a white edge, so that they are seen on any colour."""
     size = min(4.0, 60.0 / len(x) ** 0.5)
     ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",

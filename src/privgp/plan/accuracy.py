@@ -19,7 +19,7 @@ from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters
-from privgp.gp.smoothers import exact_smoother, inducing_smoother
+from privgp.gp.smoothers import exact_smoother, node_smoother
 from privgp.gp.threads import one_thread
 from privgp.types import Array
 
@@ -60,10 +60,10 @@ def draws_of(plan: Plan) -> Iterator[Hyperparameters]:
     most = plan.half_width**2
     for place, z in enumerate(ndtri(uniform)[:, :size]):
         prior = plan.priors[place % len(plan.priors)]
-        yield _limited(prior.at(z), prior.start, most)
+        yield _limit(prior.at(z), prior.start, most)
 
 
-def _limited(model: Hyperparameters, start: Hyperparameters, most: float) -> Hyperparameters:
+def _limit(model: Hyperparameters, start: Hyperparameters, most: float) -> Hyperparameters:
     """The model with variances of the function and of outputs about it that fit the bounds."""
     kernel, noise = model.kernel, min(model.noise_variance, max(most, start.noise_variance))
     excess = variance(kernel) / max(most, variance(start.kernel))
@@ -118,7 +118,7 @@ class _Known:
         return np.asarray(self.factor @ normal)
 
 
-def averaged_variances(plan: Plan, X: Array) -> Array:
+def average_variances(plan: Plan, X: Array) -> Array:
     """Variance of f about the best prediction of someone who only knows that one of the models that
     the plan was made for holds: ``sum_j p_j (left_j + E (m_j - m)^2)``.
 
@@ -129,7 +129,7 @@ def averaged_variances(plan: Plan, X: Array) -> Array:
     step = max(1, BLOCK_ENTRIES // len(plan.functionals.nodes))
     with one_thread():
         blocks = [
-            _not_knowing(
+            _mixture_variances(
                 np.array(weights), [_Known.of(plan, model, X[i : i + step]) for model in models]
             )
             for i in range(0, len(X), step)
@@ -137,7 +137,7 @@ def averaged_variances(plan: Plan, X: Array) -> Array:
     return np.concatenate(blocks) if blocks else np.zeros(0)
 
 
-def _not_knowing(weights: Array, models: Sequence[_Known]) -> Array:
+def _mixture_variances(weights: Array, models: Sequence[_Known]) -> Array:
     out = np.asarray(weights @ [model.left for model in models])
     if len(models) == 1:
         return out
@@ -154,7 +154,7 @@ def _not_knowing(weights: Array, models: Sequence[_Known]) -> Array:
     return out
 
 
-def drawn_variances(plan: Plan, X: Array) -> Array:
+def variances_by_draw(plan: Plan, X: Array) -> Array:
     """The same for every draw of the prior, (draws, rows of X)."""
     with one_thread():
         return np.array([variances_under(plan, model, X) for model in draws_of(plan)])
@@ -172,13 +172,13 @@ def some_targets(plan: Plan, most: int) -> tuple[Array, Array]:
 def expected_error(plan: Plan) -> float:
     """Root mean square over the targets and the models, of a posterior."""
     targets, shares = some_targets(plan, MOST_TARGETS)
-    return float(np.sqrt(shares @ averaged_variances(plan, targets)))
+    return float(np.sqrt(shares @ average_variances(plan, targets)))
 
 
 def error_range(plan: Plan) -> tuple[float, float]:
     """The 5% and 95% quantiles of the root mean square over draws of the prior."""
     targets, shares = some_targets(plan, RANGE_TARGETS)
-    low, high = np.quantile(np.sqrt(drawn_variances(plan, targets) @ shares), (0.05, 0.95))
+    low, high = np.quantile(np.sqrt(variances_by_draw(plan, targets) @ shares), (0.05, 0.95))
     return float(low), float(high)
 
 
@@ -206,13 +206,13 @@ def left_by_rows(
         return exact_smoother(kernel, noise, mapped, counts, goal).variance
     nodes = model.input_map(nodes)
     cross = evaluate(kernel, nodes, mapped)
-    return inducing_smoother(kernel, nodes, (cross * (counts / noise)) @ cross.T, goal).variance
+    return node_smoother(kernel, nodes, (cross * (counts / noise)) @ cross.T, goal).variance
 
 
 def left_by_nodes(model: Hyperparameters, nodes: Array, row_gram: Array, targets: Array) -> Array:
     """The same for rows that are only known by ``row_gram``: J J^T, J carrying nodes to rows."""
     nodes, goal = model.input_map(nodes), model.input_map(targets)
     K = evaluate(model.kernel, nodes)
-    return inducing_smoother(
+    return node_smoother(
         model.kernel, nodes, K @ (row_gram / model.noise_variance) @ K, goal
     ).variance

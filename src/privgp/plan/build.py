@@ -20,12 +20,12 @@ from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
-from privgp.privacy.sensitivity import WHOLE, scaled_change
+from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.types import Array, Integers
 
 SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
@@ -102,7 +102,7 @@ class Question:
     @property
     def change(self) -> float:
         """By how much a person changes an output scaled to [-1, 1] at most."""
-        return scaled_change(self.max_change, self.y_bounds)
+        return scale_change(self.max_change, self.y_bounds)
 
     @property
     def half_width(self) -> float:
@@ -198,7 +198,7 @@ def task_of(
 ) -> Task:
     """What a measurement at these inputs is chosen for."""
     if earlier is None:
-        priors = starting_priors(X, question, learned=question.adapts)
+        priors = initial_priors(X, question, learned=question.adapts)
     else:
         priors = earlier.priors
     rows = gather(X, question, budget, people)
@@ -277,7 +277,7 @@ def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
     gaussian = best_sums(task, GAUSSIAN)
     if law in PURE:
         pure = best_sums(task, law)
-        if not auto or task.left_by(pure) < task.left_by(gaussian):
+        if not auto or task.log_variance_left(pure) < task.log_variance_left(gaussian):
             return pure, gaussian
     return gaussian, None
 

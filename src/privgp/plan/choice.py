@@ -25,7 +25,7 @@ from privgp.plan.designs.hypotheses import (
     hypotheses_for,
     several_scales,
 )
-from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_left
+from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_variance_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
 from privgp.plan.features.features import Features, PeopleFeatures
@@ -72,7 +72,7 @@ class Task:
     cells: int | None = None  # in which rows were gathered, so that inputs are their parts
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def strategy_arguments(self) -> dict[str, Any]:
         """What strategies are made with."""
         question, counts = self.question, self.question.exposures
         expected = None if counts is None else counts.expected
@@ -104,7 +104,7 @@ class Task:
         return slice(0, None, -(-len(self.inputs) // SAMPLE))
 
     @cached_property
-    def nearest_sampled(self) -> Integers:
+    def nearest_in_sample(self) -> Integers:
         """For every input the nearest one of the sample."""
         scaled = self.inputs / spreads(self.inputs)
         if len(scaled) <= SAMPLE:
@@ -133,7 +133,7 @@ class Task:
         self, inputs: Array, nodes: Integers, rows: Weighed, targets: Array, weights: Array
     ) -> list[Hypothesis]:
         assert self.earlier is not None
-        factors = factors_of(self.earlier.designed_for, inputs, nodes)
+        factors = factors_of(self.earlier.models_to_serve, inputs, nodes)
         return hypotheses_given(self.earlier, inputs, rows, targets, weights, factors)
 
     def scales(self, strategy: OutputSums) -> list[Hypothesis]:
@@ -141,15 +141,15 @@ class Task:
         equal = np.all(strategy.row_weights == 1.0)
         return self._scales_of_equal_rows if equal else self._scales_of(strategy)
 
-    def left_by(self, strategy: OutputSums) -> float:
-        """What this measurement leaves unknown at the targets, see ``log_left``."""
+    def log_variance_left(self, strategy: OutputSums) -> float:
+        """What this measurement leaves unknown at the targets, see ``log_variance_left``."""
         noise = (self.budget.noise_of(strategy).std * self.question.half_width) ** 2
-        return log_left(strategy.matrix[:, self.sample], self.scales(strategy), noise)
+        return log_variance_left(strategy.matrix[:, self.sample], self.scales(strategy), noise)
 
 
-def weighted_sums(task: Task, law: str) -> OutputSums:
+def design_weights(task: Task, law: str) -> OutputSums:
     """The noise-aware design; with several rows per person, redone once for the weights it gave."""
-    index, people, asked = task.index, task.people, task.asked
+    index, people, asked = task.index, task.people, task.strategy_arguments
     unit = task.budget.std_for(task.question.change)
     unit *= 1.0 if task.question.classes == 2 else ROOT_TWO
     noise = (unit * task.question.half_width) ** 2
@@ -168,7 +168,7 @@ def weighted_sums(task: Task, law: str) -> OutputSums:
 def group_sums(task: Task, law: str) -> OutputSums:
     """Sums over groups of inputs, which pure epsilon protects however small delta is."""
     index, people = task.index, task.people
-    asked = task.asked
+    asked = task.strategy_arguments
     unit = np.ones((1, len(task.inputs)))
     classes = task.question.classes
     one = of_every_class(strategy_of_groups(unit, index, people, law=law, **asked), classes)
@@ -179,10 +179,10 @@ def group_sums(task: Task, law: str) -> OutputSums:
     scales = task.scales(one)
 
     def left(groups: Integers) -> float:
-        return log_left(indicators(groups), scales, noise)
+        return log_variance_left(indicators(groups), scales, noise)
 
     sampled = partition(scales, one.masses()[0][task.sample], left)
-    B = indicators(sampled[task.nearest_sampled]).toarray()
+    B = indicators(sampled[task.nearest_in_sample]).toarray()
     return of_every_class(strategy_of_groups(B, index, people, law=law, **asked), classes)
 
 
@@ -194,13 +194,13 @@ def indicators(groups: Integers) -> csr_array:
 
 # What competes, and whether with pure noise.
 Planner = Callable[[Task, str], OutputSums]
-COMPETING: tuple[tuple[bool, Planner], ...] = ((False, weighted_sums), (True, group_sums))
+COMPETING: tuple[tuple[bool, Planner], ...] = ((False, design_weights), (True, group_sums))
 
 
 def best_sums(task: Task, law: str) -> OutputSums:
     """The measurement with this noise that leaves the least unknown."""
     tried = [planned(task, law) for pure, planned in COMPETING if pure == (law in PURE)]
-    return tried[0] if len(tried) == 1 else min(tried, key=task.left_by)
+    return tried[0] if len(tried) == 1 else min(tried, key=task.log_variance_left)
 
 
 def aware_matrix(

@@ -30,14 +30,14 @@ def save_plan(
     if plan.made_for is None or not plan.fingerprint:
         raise ValueError("only a plan that a model made with plan(X) can be saved.")
     check_target(path, overwrite=overwrite, form=PLAN)
-    write(path, packed_plan(plan), overwrite=overwrite, form=PLAN)
+    write(path, pack_plan(plan), overwrite=overwrite, form=PLAN)
 
 
-def packed_plan(plan: Plan | JointPlan) -> bytes:
+def pack_plan(plan: Plan | JointPlan) -> bytes:
     """The bytes of a plan's file."""
     members = CODEC.encode(plan)
     try:
-        _checked(CODEC.decode(members))  # a file that could not be read back is never written
+        _check_plan(CODEC.decode(members))  # a file that could not be read back is never written
     except DamagedFile as problem:
         raise ValueError(f"this plan cannot be saved: {problem}.") from None
     return pack(members, PLAN)
@@ -48,15 +48,15 @@ def load_plan(path: str | os.PathLike[str]) -> Any:
     damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError.
     ``fit`` refuses a plan made for other rows or parameters."""
     with damage_of(path):
-        return unpacked_plan(read(path))
+        return unpack_plan(read(path))
 
 
-def unpacked_plan(data: bytes) -> Any:
+def unpack_plan(data: bytes) -> Any:
     """The plan of a file's bytes."""
-    return _checked(CODEC.decode(unpack(data, PLAN)))
+    return _check_plan(CODEC.decode(unpack(data, PLAN)))
 
 
-def _checked(plan: Plan | JointPlan) -> Plan | JointPlan:
+def _check_plan(plan: Plan | JointPlan) -> Plan | JointPlan:
     """The plan, if its parts belong together, with the noise that its strategy needs."""
     try:
         with np.errstate(all="ignore"):

@@ -23,7 +23,9 @@ def _add(digest: Any, value: Any) -> None:
         value = [type(value).__name__, value.get_params(deep=False)]
     elif is_dataclass(value):
         value = {
-            each.name: getattr(value, each.name) for each in fields(value) if _told(value, each)
+            each.name: getattr(value, each.name)
+            for each in fields(value)
+            if _counts_for_hash(value, each)
         }
     if isinstance(value, dict):
         value = [part for name in sorted(value) for part in (name, value[name])]
@@ -40,7 +42,7 @@ def _add(digest: Any, value: Any) -> None:
         _add(digest, part)
 
 
-def _told(value: Any, each: Field[Any]) -> bool:
+def _counts_for_hash(value: Any, each: Field[Any]) -> bool:
     """Whether a field counts: one that came later does not while it is None, or the number or text
     that it is by default, so that fingerprints of older versions stay what they were."""
     held = getattr(value, each.name)

@@ -22,7 +22,7 @@ from privgp.plan.designs.hypotheses import (
     hypotheses_for,
     several_scales,
 )
-from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, unexplained
+from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, residual_factors
 from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.strategy import Crowd
 from privgp.types import Array, Integers, Positive, Within, later
@@ -93,7 +93,7 @@ class Outputs:
         """What every count counts over, where outputs are counts."""
         return None
 
-    def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
+    def read_measurement(self, plan: Plan, measurement: Measurement) -> Measurement:
         """What was measured, as the reconstruction reads it."""
         return measurement
 
@@ -153,15 +153,15 @@ class Outputs:
             inputs += f", as there are more than {STREAMED} rows"
         return f"{strategy.rows} rows{people} {inputs}"
 
-    def measured(self, plan: Plan) -> str:
+    def describe_measurement(self, plan: Plan) -> str:
         """How much is measured of what, and how near the best that is."""
         return (
             f"{self.describe_rows(plan)}; {plan.strategy.size} numbers are measured "
-            f"(objective {plan.objective}){_certified(plan)}"
+            f"(objective {plan.objective}){_gap_text(plan)}"
         )
 
 
-def _certified(plan: Plan) -> str:
+def _gap_text(plan: Plan) -> str:
     """How near the best the measurement is, unless finding out would take long."""
     if not plan.is_quick or not plan.gap < 0.5:  # a floor for rows says little about people
         return ""
@@ -217,7 +217,7 @@ class Records:
         """What every count counts over, where outputs are counts: as much as any other."""
         return None if self.rate is None else Exposures(self.rate, np.array([self.rate]))
 
-    def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
+    def read_measurement(self, plan: Plan, measurement: Measurement) -> Measurement:
         """What was measured, as the reconstruction reads it: counts about the unit rate."""
         return measurement if self.rate is None else replace(measurement, centre=1.0)
 
@@ -261,7 +261,7 @@ class Records:
         bins: Any = plan.strategy
         return f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins"
 
-    def measured(self, plan: Plan) -> str:
+    def describe_measurement(self, plan: Plan) -> str:
         """How much is measured with which noise, and what the other noise would give."""
         text = (
             f"{self.describe_rows(plan)}; {plan.strategy.size} numbers are measured, with "
@@ -277,7 +277,7 @@ class Records:
 def _floor(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:
     """The error below which no Gaussian measurement can go, certified from this one."""
     error = sum(h.weight * h.total for h in hypotheses) - gain(B, hypotheses, noise)[0]
-    return certify(B, error, unexplained(B, hypotheses, noise), noise, is_root=True).floor
+    return certify(B, error, residual_factors(B, hypotheses, noise), noise, is_root=True).floor
 
 
 def even_hypotheses(

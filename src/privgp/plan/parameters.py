@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.links import LABEL_LINKS, LINKS
-from privgp.plan.classes.declared import Classes, declared_classes
-from privgp.plan.classes.latent import LABEL_VARIANCE, scaled, steepest
+from privgp.plan.classes.declared import Classes, check_classes
+from privgp.plan.classes.latent import LABEL_VARIANCE, rescale, steepest
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
+    check_inducing_inputs,
     domain_pairs,
-    inducing_inputs,
     target_points,
 )
 from privgp.plan.inputs.inputs import Inputs
@@ -29,7 +29,7 @@ from privgp.plan.several.arguments import (
     per_output,
 )
 from privgp.privacy.budget import MAX_EPSILON
-from privgp.privacy.sensitivity import scaled_change
+from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Count, Label, Number, Outcome
 from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
 from privgp.types import Array, Pair, Positive, Share, Within, later
@@ -79,7 +79,7 @@ class Parameters:
         """How far one person moves an output that is scaled to [-1, 1], or each of several."""
         if are_several(self.y_bounds):
             return tuple(cast(float, part.change) for part in self.parts())
-        return scaled_change(self.max_change, cast(Pair, self.y_bounds))
+        return scale_change(self.max_change, cast(Pair, self.y_bounds))
 
     def parts(self) -> tuple[Parameters, ...]:
         """The parameters that each output alone would have."""
@@ -107,7 +107,7 @@ class Parameters:
             "y_bounds": _pairs(given["y_bounds"]),
             "x_bounds": None if x_bounds is None else _pairs(x_bounds),
             "targets": target_points(given["targets"], columns),
-            "inducing": None if inducing is None else inducing_inputs(inducing, columns),
+            "inducing": None if inducing is None else check_inducing_inputs(inducing, columns),
             "shares": None if given["shares"] is None else tuple(map(float, given["shares"])),
         }
         return cls(**{each.name: given[each.name] for each in fields(cls)} | converted)
@@ -163,7 +163,7 @@ class Parameters:
         low, high = cast(Pair, self.y_bounds)
         return f"in [{low:g}, {high:g}]"
 
-    def declared(self) -> str:
+    def describe_declaration(self) -> str:
         """What was declared of an output, in words."""
         return f"outputs {self.within()}"
 
@@ -174,7 +174,7 @@ class Parameters:
             raise ValueError("columns are broken.")
         target_points(self.targets, columns)
         if self.inducing is not None:
-            inducing_inputs(self.inducing, columns)
+            check_inducing_inputs(self.inducing, columns)
         if self.x_bounds is not None:  # one pair stands for all columns
             every = None if np.ndim(self.x_bounds) == 1 else columns
             domain_pairs("bounds", self.x_bounds, every)
@@ -194,7 +194,7 @@ class LabelParameters(Parameters):
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
-        classes = declared_classes(given["classes"])
+        classes = check_classes(given["classes"])
         return super().of({**given, **PROBABILITY, "classes": classes}, columns)
 
     def arguments(self) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class LabelParameters(Parameters):
 
     def asks(self) -> dict[str, Any]:
         """The kernel is that of the function, so it is turned into one of the probability."""
-        kernel = None if self.kernel is None else scaled(self.kernel, steepest(LINKS[self.link]))
+        kernel = None if self.kernel is None else rescale(self.kernel, steepest(LINKS[self.link]))
         more = {"kernel": kernel, "squares": False, "classes": len(self.classes)}
         return super().asks() | more
 
@@ -219,13 +219,13 @@ class LabelParameters(Parameters):
     def within(self) -> str:
         return f"one of {', '.join(self.labels())}"
 
-    def declared(self) -> str:
+    def describe_declaration(self) -> str:
         return f"declared classes {', '.join(self.labels())}"
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
         fixed = {name: getattr(self, name) for name in PROBABILITY}
-        if declared_classes(self.classes) != self.classes or fixed != PROBABILITY:
+        if check_classes(self.classes) != self.classes or fixed != PROBABILITY:
             raise ValueError("classes are broken.")
 
 
@@ -242,7 +242,7 @@ class MixedParameters(Parameters):
     outcomes: tuple[Parameters | LabelParameters, ...]
 
     @classmethod
-    def mixed(
+    def from_outcomes(
         cls,
         given: Mapping[str, Any],
         columns: int,

@@ -254,11 +254,11 @@ class Plan:
         if X_new.ndim != 2 or X_new.shape[1] != columns:
             raise ValueError(f"X_new must have {columns} columns.")
         if prior_range is None:
-            return np.sqrt(accuracy.averaged_variances(self, X_new))
+            return np.sqrt(accuracy.average_variances(self, X_new))
         if not 0 < prior_range < 1:
             raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
         tail = 0.5 * (1.0 - prior_range)
-        stds = np.sqrt(accuracy.drawn_variances(self, X_new))
+        stds = np.sqrt(accuracy.variances_by_draw(self, X_new))
         return np.asarray(np.quantile(stds, [tail, 1.0 - tail], axis=0))
 
     def expected_error(self, epsilon: float | None = None) -> float:
@@ -267,9 +267,9 @@ class Plan:
         At another ``epsilon``: of a plan made again for it, see ``at``.
         """
         if epsilon is None:
-            return self._expected_error
+            return self._rms_error
         if epsilon not in self._errors:
-            self._errors[epsilon] = self.at(epsilon)._expected_error
+            self._errors[epsilon] = self.at(epsilon)._rms_error
         return self._errors[epsilon]
 
     @property
@@ -282,24 +282,24 @@ class Plan:
         return "as a probability" if is_label else "in units of the output"
 
     @cached_property
-    def _expected_error(self) -> float:
-        return self._unbiased_error if self.unbiased else accuracy.expected_error(self)
+    def _rms_error(self) -> float:
+        return self._error_of_papers if self.unbiased else accuracy.expected_error(self)
 
     @property
-    def _unbiased_error(self) -> float:
+    def _error_of_papers(self) -> float:
         assert self.unbiased is not None
         return self.weighted(np.sqrt(self.unbiased.variance + self.noise_std**2))
 
     @cached_property
     def _errors(self) -> dict[float, float]:
         """The expected errors that were asked for, by epsilon."""
-        return {self.epsilon: self._expected_error}
+        return {self.epsilon: self._rms_error}
 
     @cached_property
     def starting_error(self) -> float:
         """The same under the starting hyperparameters alone, at all targets."""
         if self.unbiased is not None:
-            return self._unbiased_error
+            return self._error_of_papers
         return self.weighted(np.sqrt(accuracy.variances_under(self, self.start, self.targets)))
 
     def error_range(self) -> tuple[float, float]:
@@ -313,7 +313,7 @@ class Plan:
     @cached_property
     def _error_range(self) -> tuple[float, float]:
         if not self.learns:
-            return self._expected_error, self._expected_error
+            return self._rms_error, self._rms_error
         return accuracy.error_range(self)
 
     def error_without_privacy(self) -> float:
@@ -336,9 +336,9 @@ class Plan:
         """
         if not self.can_plan_again:
             return self.measuring(self.strategy, epsilon)
-        from privgp.plan.replan import planned_again
+        from privgp.plan.replan import plan_again
 
-        return planned_again(self, epsilon)
+        return plan_again(self, epsilon)
 
     def weighted(self, stds: Array) -> float:
         """The root mean square over the targets of a value at each of them."""
@@ -402,7 +402,7 @@ class Plan:
         low, high = self.y_bounds
         declared = f"outputs in [{low:g}, {high:g}]"
         if self.made_for is not None:
-            declared = self.made_for.parameters.declared()
+            declared = self.made_for.parameters.describe_declaration()
         changed = ""
         if self.max_change is not None:
             changed = f"; one person changes one output by at most {exactly(self.max_change)}"
@@ -411,7 +411,7 @@ class Plan:
             averaged = "under the given hyperparameters"
         return (
             f"Budget: {self.budget}; {declared}{changed}{self.kind.domain(self)}.\n"
-            f"{self.kind.measured(self)}.\n"
+            f"{self.kind.describe_measurement(self)}.\n"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "
             f"{self.expected_error():.4g}, {averaged}."

@@ -23,7 +23,7 @@ STEP = 4.0
 CLOSE = 1.01
 
 
-def planned_again(plan: Plan, epsilon: float) -> Plan:
+def plan_again(plan: Plan, epsilon: float) -> Plan:
     """The plan that a model with this epsilon makes of the same inputs, groups and parameters.
 
     It lacks a fingerprint: to carry it out, plan with a model that has this epsilon.
@@ -72,34 +72,34 @@ def least_epsilon(plan_at: Callable[[float], Plan], error: float) -> float:
     if the largest epsilon is not enough.
     """
 
-    def reached(epsilon: float) -> bool:
+    def reaches_error(epsilon: float) -> bool:
         return bool(np.all(plan_at(epsilon).expected_error() <= error))
 
     enough = short = 1.0
-    if reached(1.0):
+    if reaches_error(1.0):
         while short >= enough:
             short = max(LEAST_EPSILON, enough / STEP)
-            if reached(short):
+            if reaches_error(short):
                 enough = short
                 if enough == LEAST_EPSILON:
                     return enough
     else:
         while enough <= short:
             if short == MAX_EPSILON:
-                raise ValueError(_not_reached(plan_at(MAX_EPSILON), error))
+                raise ValueError(_explain_limit(plan_at(MAX_EPSILON), error))
             enough = min(MAX_EPSILON, short * STEP)
-            if not reached(enough):
+            if not reaches_error(enough):
                 short = enough
     while enough > CLOSE * short:
         middle = math.sqrt(short * enough)
-        if reached(middle):
+        if reaches_error(middle):
             enough = middle
         else:
             short = middle
     return enough
 
 
-def _not_reached(plan: Plan, error: float) -> str:
+def _explain_limit(plan: Plan, error: float) -> str:
     least, without = (
         ", ".join(f"{each:.4g}" for each in np.atleast_1d(errors))
         for errors in (plan.expected_error(), plan.error_without_privacy())

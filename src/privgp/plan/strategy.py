@@ -80,7 +80,7 @@ class Strategy(Protocol):
     def float_error(self) -> float:
         """Bound of the rounding error of the computed measurement, in the norm of the noise."""
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """Two exact measurements of neighbouring datasets, as far apart as any: for audits."""
 
     def sum_std(self, noise_std: float) -> float:
@@ -287,7 +287,7 @@ class OutputSums(Sums):
             expected=None if self.expected is None else self.expected[rows],
         )
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """Equal outputs but for the person who can move the measurement most."""
         people = np.arange(self.rows) if self.people is None else self.people
         rows = np.flatnonzero(people == int(np.argmax(self.reach())))

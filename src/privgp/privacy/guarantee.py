@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Self
 
 from privgp.privacy.budget import check_budget, least_epsilon
-from privgp.privacy.pure import mixed_delta, total_epsilon
+from privgp.privacy.pure import mix_delta, total_epsilon
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 from privgp.types import NotNegative, Positive, Share, later
 
@@ -156,7 +156,7 @@ class Event:
             reduced = epsilon - math.fsum(self.pure_epsilons)
             spent = delta_for(curves, reduced) if reduced >= 0 else 1.0
         else:
-            spent = mixed_delta(epsilon, self.mu, self.pure_epsilons)
+            spent = mix_delta(epsilon, self.mu, self.pure_epsilons)
         return min(1.0, spent + self.delta_slack)
 
 
@@ -342,7 +342,7 @@ def promise(
         The noise does not protect; the sampler then says so.
 
     """
-    (epsilon, delta), spent = budget, _joined(events)
+    (epsilon, delta), spent = budget, _join(events)
     pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
     return Guarantee(
         epsilon=float(epsilon),
@@ -387,7 +387,7 @@ def in_parallel(guarantees: Sequence[Guarantee]) -> Guarantee:
     )
 
 
-def _joined(parts: Sequence[Event]) -> Event:
+def _join(parts: Sequence[Event]) -> Event:
     """Several steps as one."""
     return Event(
         noise_multipliers=tuple(c for part in parts for c in part.noise_multipliers),
@@ -446,7 +446,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         assumptions=tuple(dict.fromkeys(a for part in parts for a in part.assumptions)),
         mechanism=" and ".join(dict.fromkeys(part.mechanism for part in parts)),
         sampler=" and ".join(dict.fromkeys(part.sampler for part in parts)),
-        **_of_alternatives([_joined(each) for each in product(*(part.events for part in parts))]),
+        **_of_alternatives([_join(each) for each in product(*(part.events for part in parts))]),
     )
     if delta == 0 and not whole.is_pure:
         raise ValueError("delta must be positive here, got 0: there is a step that is not pure.")

@@ -72,7 +72,7 @@ def largest_gain(points: Array, prior: Hyperprior, steps: int, observation_std: 
     return min(greedy, 0.5 * steps * math.log1p(observation_std**-2.0)) * (1.0 + 1e-9)
 
 
-def vanishing_regret(amplitude: float, rate: float, dimension: int) -> float:
+def noise_free_regret(amplitude: float, rate: float, dimension: int) -> float:
     """A exp(-2 tau / (log 2)^(d/4)): the regret of noise-free search after two steps.
 
     Parameters

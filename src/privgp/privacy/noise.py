@@ -76,7 +76,7 @@ class GaussianNoise:
         """The log-density of these errors up to a constant, elementwise; audits attack with it."""
         return np.asarray(-0.5 * np.square(errors / self.std))
 
-    def resized(self, size: int, factor: float = 1.0) -> GaussianNoise:
+    def with_size(self, size: int, factor: float = 1.0) -> GaussianNoise:
         """The same for another number of values, its std multiplied by ``factor``; for audits only."""
         return replace(self, size=size, std=self.std * factor)
 
@@ -128,7 +128,7 @@ class LaplaceNoise:
         """The log-density of these errors up to a constant, elementwise; audits attack with it."""
         return np.asarray(-np.abs(errors) / self.scale)
 
-    def resized(self, size: int, factor: float = 1.0) -> LaplaceNoise:
+    def with_size(self, size: int, factor: float = 1.0) -> LaplaceNoise:
         """The same for another number of values, its scale times ``factor``; for audits only."""
         return replace(self, size=size, scale=self.scale * factor)
 
@@ -201,7 +201,7 @@ def gaussian_noise(
 
     """
     multiplier, depth, slack = lattice_multiplier(epsilon, delta, size)
-    return scaled_noise(multiplier, size, sensitivity, float_error, depth, slack)
+    return noise_from_multiplier(multiplier, size, sensitivity, float_error, depth, slack)
 
 
 def lattice_multiplier(epsilon: float, delta: float, size: int) -> tuple[float, int, float]:
@@ -237,7 +237,7 @@ def lattice_multiplier(epsilon: float, delta: float, size: int) -> tuple[float, 
     )
 
 
-def scaled_noise(
+def noise_from_multiplier(
     multiplier: float,
     size: int,
     sensitivity: float,
@@ -259,7 +259,7 @@ def scaled_noise(
         The lattice's part of delta, as ``lattice_multiplier`` gave it.
 
     """
-    moved = _moved(size, sensitivity, float_error)
+    moved = _distance_with_error(size, sensitivity, float_error)
     exponent = math.floor(math.log2(multiplier * moved)) - depth
     total = moved + math.sqrt(size) * 2.0**exponent
     std = multiplier * total * (1.0 + 2.0**-50)
@@ -288,7 +288,7 @@ def laplace_noise(
 
     """
     check_budget(epsilon, 0.0, pure=True)
-    moved = _moved(size, sensitivity, float_error)
+    moved = _distance_with_error(size, sensitivity, float_error)
     exponent = math.floor(math.log2(moved / epsilon)) - DEPTHS[0]
     total = moved + size * 2.0**exponent
     return LaplaceNoise(size, total / epsilon * (1.0 + 2.0**-40), exponent, epsilon)
@@ -348,7 +348,7 @@ def noise_of_shares(
     whole, depth, slack = lattice_multiplier(epsilon, delta, size)
     whole_up = whole * (1.0 + 2.0**-40)
     parts = tuple(
-        scaled_noise(whole_up / math.sqrt(share), 1, sensitivity, 0.0, depth, slack / size)
+        noise_from_multiplier(whole_up / math.sqrt(share), 1, sensitivity, 0.0, depth, slack / size)
         for share in shares
     )
     if math.fsum(part.multiplier**-2.0 for part in parts) > whole**-2.0:
@@ -356,7 +356,7 @@ def noise_of_shares(
     return parts
 
 
-def _moved(size: int, sensitivity: float, float_error: float) -> float:
+def _distance_with_error(size: int, sensitivity: float, float_error: float) -> float:
     """How far computed numbers move, before they are rounded to the lattice."""
     if not sensitivity >= LEAST_SENSITIVITY or size < 1:
         raise ValueError(

@@ -196,7 +196,7 @@ def constant(shape: PosteriorShape) -> MeanSensitivity:
     return MeanSensitivity(2.0 * math.sqrt((n - 1 + r2) / r2) / (n + r2) * UP, "constant")
 
 
-def fixed_function(shape: PosteriorShape, norm: float) -> MeanSensitivity:
+def sensitivity_for_norm(shape: PosteriorShape, norm: float) -> MeanSensitivity:
     """Lemma B.8: ``2 |f| V / (V + r^2)`` if every output is f(x).
 
     Nobody can enforce that for all neighbours: it is never chosen automatically.

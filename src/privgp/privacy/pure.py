@@ -24,7 +24,7 @@ def total_epsilon(pure_epsilons: Sequence[float]) -> float:
     return total
 
 
-def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
+def mix_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
     """delta(epsilon), at any real epsilon, of pure steps and Gaussian ones together.
 
     Parameters
@@ -50,7 +50,7 @@ def mixed_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> fl
     return min(1.0, whole * (1.0 + 1e-12))
 
 
-def remaining_epsilon(epsilon: float, delta: float, spent: float) -> float:
+def epsilon_left(epsilon: float, delta: float, spent: float) -> float:
     """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step.
 
     Parameters
@@ -70,7 +70,7 @@ def remaining_epsilon(epsilon: float, delta: float, spent: float) -> float:
 
     def excess(share: float) -> float:
         multiplier = gaussian_multiplier(share, delta * (1.0 - 1e-6))
-        return mixed_delta(epsilon * (1.0 - 1e-9), 1.0 / multiplier, [spent]) - delta * (1.0 - 1e-5)
+        return mix_delta(epsilon * (1.0 - 1e-9), 1.0 / multiplier, [spent]) - delta * (1.0 - 1e-5)
 
     if excess(least) >= 0 or excess(epsilon) <= 0:
         return least

@@ -23,7 +23,7 @@ LARGEST_FACTOR = 1e100
 WHOLE = 2.0  # the largest change of a scaled output: from one bound to the other
 
 
-def scaled_change(max_change: float | None, bounds: tuple[float, float]) -> float:
+def scale_change(max_change: float | None, bounds: tuple[float, float]) -> float:
     """How far an output, scaled to [-1, 1], moves if it changes by at most ``max_change``.
 
     Parameters

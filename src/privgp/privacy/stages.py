@@ -57,7 +57,7 @@ def check_shares(shares: Any) -> tuple[float, ...]:
     return tuple(float(s) / total for s in given)
 
 
-def kept_by(law: str, shares: Sequence[float]) -> float:
+def information_share(law: str, shares: Sequence[float]) -> float:
     """The epsilon at which one measurement tells what all stages do, as a share of the total.
 
     Parameters
@@ -71,7 +71,7 @@ def kept_by(law: str, shares: Sequence[float]) -> float:
     return math.hypot(*shares) if law in PURE else 1.0
 
 
-def shared_out(law: str, epsilon: float, delta: float, shares: Sequence[float]) -> Budgets:
+def share_out(law: str, epsilon: float, delta: float, shares: Sequence[float]) -> Budgets:
     """Budgets of the stages that compose to at most (epsilon, delta).
 
     Parameters

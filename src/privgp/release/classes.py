@@ -69,8 +69,8 @@ class Probabilities:
     def _moments(self, function: Posterior, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the probability that one function gives."""
         mixture = function.mixture(X)
-        first = mixture.weights @ self.link.expected(mixture.means, mixture.variances)
-        second = mixture.weights @ self.link.expected_square(mixture.means, mixture.variances)
+        first = mixture.weights @ self.link.average(mixture.means, mixture.variances)
+        second = mixture.weights @ self.link.average_square(mixture.means, mixture.variances)
         return first, np.maximum(second - first**2, 0.0)
 
     def between(self, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:

@@ -70,7 +70,7 @@ def check_vote(threshold: float, vote: float, smoothing: float | None) -> None:
         raise ValueError(f"smoothing must be positive and finite, got {smoothing}.")
 
 
-def smoothed(points: Array, paths: Array, std: float) -> Array:
+def smooth_paths(points: Array, paths: Array, std: float) -> Array:
     """Every path averaged over its neighbours with Gaussian weights of this std, in units of x."""
     weights = np.exp(-0.5 * cdist(points, points, "sqeuclidean") / std**2)
     weights /= weights.sum(axis=1, keepdims=True)

@@ -99,13 +99,13 @@ def masses_given(features: Features, gram: Array, noise_std: float) -> tuple[Arr
             points, phi = np.vstack([points, tried[new]]), np.vstack([phi, at_tried[new]])
             masses = np.append(masses, np.zeros(len(new)))
         with suppress(RuntimeError):  # no convergence: the budget is spent, so those before must do
-            masses = _explaining(features, phi, gram, noise_std)
+            masses = _fit_masses(features, phi, gram, noise_std)
         kept = masses > LEAST_SHARE * rows
         points, phi, masses = points[kept], phi[kept], masses[kept]
     return points, masses * (rows / masses.sum())
 
 
-def _explaining(features: Features, phi: Array, gram: Array, noise_std: float) -> Array:
+def _fit_masses(features: Features, phi: Array, gram: Array, noise_std: float) -> Array:
     """Masses that are not negative, by least squares."""
     precision = precision_of(features, phi, noise_std)
     precision.flat[:: len(phi) + 1] *= 1.0 + 1e-9
@@ -140,7 +140,7 @@ def part_ranked_by_masses(
         knots.append(at)
         ranks.append(low + (high - low) * np.interp(at, places, shares))
     edges, places = np.column_stack(knots), np.column_stack(ranks)
-    plain, widths = (None, ()) if inputs is None else (inputs.unranked, inputs.widths)
+    plain, widths = (None, ()) if inputs is None else (inputs.plain_coordinates, inputs.widths)
     maps = [InputMap(share, edges, places, plain) if share else InputMap() for share in RANK_SHARES]
     maps = maps[: 1 if plain and len(plain) == len(knots) else None]
     free = prior.noise_free

@@ -53,11 +53,11 @@ CODEC = Codec(Release, "release", {**KERNELS, **CHANGES})
 
 def decode(members: Mapping[str, bytes]) -> Release:
     """Read members back; whatever does not fit together raises ``DamagedFile``."""
-    release: Release = CODEC.decode(renewed(members))
+    release: Release = CODEC.decode(renew_members(members))
     return release
 
 
-def renewed(members: Mapping[str, bytes]) -> dict[str, bytes]:
+def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
     """The members of a file of any version, as they are now."""
     try:
         kept = {name: data for name, data in members.items() if name not in (OLD, CERTIFICATE)}

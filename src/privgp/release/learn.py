@@ -11,13 +11,13 @@ import numpy as np
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.learning import learn
-from privgp.gp.inference.linked import learn_linked
+from privgp.gp.inference.linked import learn_outcomes
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.threads import laid_out, one_thread
+from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
-from privgp.plan.classes.latent import LABEL_VARIANCE, behind
+from privgp.plan.classes.latent import LABEL_VARIANCE, latent_prior
 from privgp.plan.features.features import Features
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import Inputs
@@ -33,7 +33,7 @@ from privgp.release.parts import Function, Part, answer_of
 from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsInBins
 from privgp.release.release import Planned, Release
-from privgp.release.spendings import RecordsSpending, Spending, as_one, promised
+from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
 from privgp.types import Array, Integers
 
 Models = tuple[Hyperparameters, ...]
@@ -131,19 +131,19 @@ def learn_release(
     """
     drawn = []
     for place, (part, numbers, own) in enumerate(parts_of(plan, measured, asked)):
-        numbers = part.kind.counted(part, numbers)
+        numbers = part.kind.read_measurement(part, numbers)
         known = None if before is None else before.parts[place]
         so_far = () if before is None else before.parts[place].so_far(before.guarantee)
         spent = (*so_far, *spendings_of(part.strategy, part, numbers, guarantee, batch, inputs))
         functions = functions_of(len(own.labels() or (0, 1)))
         each = as_one(spent, functions) if spent else numbers.parts(functions)
         drawn.append((part, own, each, spent, known))
-    total = guarantee if before is None else promised(drawn[0][3])
+    total = guarantee if before is None else combine_guarantees(drawn[0][3])
     note(total)
     found = []
     with one_thread():  # the nodes' matrices are small
         for part, own, each, spent, known in drawn:
-            functionals, priors = measured_functions(part, each, own.columns)
+            functionals, priors = collect_functionals(part, each, own.columns)
             task = Task(part, functionals, each, priors, spent, known, models)
             found.append(learn_models(own, task))
     parts, answers = zip(*found, strict=True)
@@ -166,7 +166,7 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
     if plan.unbiased is not None:
-        found = laid_out(AtTargets.of(plan, numbers, centre))
+        found = lay_out(AtTargets.of(plan, numbers, centre))
         variance = found.noise_variance
         return Part(numbers, f, (plan.start,), variance, found, spent=task.spent), found
     models = task.models
@@ -183,12 +183,12 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
 @learn_models.register
 def _(asked: LabelParameters, task: Task) -> tuple[Part, Any]:
     link, default = LINKS[asked.link], asked.kernel is None
-    latent = tuple(behind(link, each, default=default) for each in task.priors)
+    latent = tuple(latent_prior(link, each, default=default) for each in task.priors)
     held = None if task.before is None else task.before.functions
     found = []
     for place, (f, numbers) in enumerate(zip(task.functionals, task.measured, strict=True)):
         if asked.hyperparameters == "learned":
-            models = learn_linked(outcomes_of(f, numbers, link), latent)
+            models = learn_outcomes(outcomes_of(f, numbers, link), latent)
         else:
             models = (latent[0].start,) if held is None else held[place].models
         found.append(Function(numbers, models, f.fixed_gram))
@@ -198,7 +198,7 @@ def _(asked: LabelParameters, task: Task) -> tuple[Part, Any]:
     return part, answer_of(asked, part)
 
 
-def measured_functions(
+def collect_functionals(
     plan: Plan, parts: Sequence[Measurement], inputs: Inputs | None
 ) -> tuple[list[Functionals], tuple[Prior, ...]]:
     """What was measured of every function, earlier measurements included, and the priors of their
@@ -209,9 +209,9 @@ def measured_functions(
     """
     whole = plan.as_one
     if whole.x_bounds is None:
-        return [laid_out(whole.functionals)] * len(parts), whole.priors
+        return [lay_out(whole.functionals)] * len(parts), whole.priors
     where = locate(whole.strategy, parts[0], whole.noise.std)
-    each = [laid_out(where.functionals(part, whole.start, whole.unit)) for part in parts]
+    each = [lay_out(where.functionals(part, whole.start, whole.unit)) for part in parts]
     ranked = where.priors(whole.priors[0], inputs)
     return each, ranked if whole.kind.default_kernel else whole.priors
 

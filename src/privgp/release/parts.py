@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.inference.linked import linked_posterior
+from privgp.gp.inference.linked import outcome_posterior
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Measurement
@@ -155,7 +155,7 @@ def _(asked: LabelParameters, part: Part) -> Probabilities:
     """The probability of every class."""
     link = LINKS[asked.link]
     functions = (
-        linked_posterior(
+        outcome_posterior(
             outcomes_of(
                 replace(part.functionals, fixed_gram=each.fixed_gram), each.measurement, link
             ),

@@ -55,14 +55,16 @@ class ReleasedFunction:
     def mean_and_std(self, X: Array, observation: bool) -> tuple[Array, Array]:
         """Mean and std of the function at every row of X, or of new outputs."""
         mean, variance = self.answer.mean_and_variance(X)
-        return mean, np.sqrt(self._observed(mean, variance) if observation else variance)
+        return mean, np.sqrt(
+            self._observation_variance(mean, variance) if observation else variance
+        )
 
     def mean_and_covariance(self, X: Array, observation: bool) -> tuple[Array, Array]:
         """Mean of the function at the rows of X and the covariance matrix, or of new outputs."""
         mean, covariance = self.answer.mean_and_covariance(X)
         if observation:
             latent = np.diag(covariance).copy()
-            np.fill_diagonal(covariance, self._observed(mean, latent))
+            np.fill_diagonal(covariance, self._observation_variance(mean, latent))
         return mean, covariance
 
     def interval(self, X: Array, levels: Sequence[float], observation: bool) -> tuple[Array, Array]:
@@ -90,7 +92,7 @@ class ReleasedFunction:
         privacy, whole = self.answer.privacy_variance(X), self.answer.mean_and_variance(X)[1]
         return np.asarray(np.minimum(privacy / np.maximum(whole, np.finfo(float).tiny), 1.0))
 
-    def _observed(self, mean: Array, variance: Array) -> Array:
+    def _observation_variance(self, mean: Array, variance: Array) -> Array:
         """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""
         if self.is_rate:  # at one unit of exposure, whatever bounds the counts have
             return variance + self.noise_variance * mean

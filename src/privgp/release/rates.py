@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betainc, log_ndtr, ndtr, pdtr
 
 from privgp.gp.functionals import Functionals
-from privgp.gp.inference.linked import Outcomes, Settled, learn_linked, settle
+from privgp.gp.inference.linked import Outcomes, Settled, learn_outcomes, settle
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Component, Posterior, posterior
 from privgp.gp.links import LOG
@@ -162,7 +162,7 @@ def learn_rates(
     """Weighted models of the logarithm of the rate, most plausible first."""
     start = priors[0].start
     try:
-        return learn_linked(_outcomes(functionals, measurement, start.noise_variance), priors)
+        return learn_outcomes(_outcomes(functionals, measurement, start.noise_variance), priors)
     except np.linalg.LinAlgError:  # the budget is spent, so the prior must do
         return (start,)
 

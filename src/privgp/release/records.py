@@ -43,8 +43,8 @@ class RecordsInBins:
         known, model = (self.bins, self.counts, self.covariance), outcome_model(start, unit)
         first = bin_functionals(*known, start, unit=unit)
         mean, cov = posterior(first, measurement, [model], 0.0).mean_and_covariance(first.nodes)
-        F = self.bins.averaged(mean)
-        squares = self.bins.averaged(cov) + np.outer(F, F)
+        F = self.bins.average_over_bins(mean)
+        squares = self.bins.average_over_bins(cov) + np.outer(F, F)
         return bin_functionals(*known, start, squares, unit)
 
     def priors(self, prior: Prior, inputs: Inputs | None = None) -> tuple[Prior, ...]:
@@ -64,7 +64,7 @@ def part_ranked_by_counts(
         knots.append(np.linspace(bins.low[j], bins.high[j], parts + 1))
         ranks.append(bins.low[j] + width * below / below[-1])
     edges, places = np.column_stack(knots), np.column_stack(ranks)
-    plain, widths = (None, ()) if inputs is None else (inputs.unranked, inputs.widths)
+    plain, widths = (None, ()) if inputs is None else (inputs.plain_coordinates, inputs.widths)
     maps = [InputMap(share, edges, places, plain) if share else InputMap() for share in RANK_SHARES]
     maps = maps[: 1 if plain and len(plain) == len(knots) else None]
     free = prior.noise_free

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Annotated, Any, cast
 
 from privgp.plan.parameters import LabelParameters, MixedParameters, Parameters
-from privgp.plan.several.arguments import checked_shares
+from privgp.plan.several.arguments import check_output_shares
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import Answer
-from privgp.release.certificate.document import core_of, filled_in, hash_of
+from privgp.release.certificate.document import core_of, hash_of, holder_fields
 from privgp.release.classes import Probabilities
 from privgp.release.parts import Part, answer_of
 from privgp.release.spendings import Spending
-from privgp.release.stated import check_stated, check_total
+from privgp.release.stated import check_facts, check_total
 from privgp.storage.archive import require
 from privgp.types import Within
 
@@ -94,7 +94,7 @@ class Planned:
             # The epsilon of the whole, should part of it have been spent on a choice.
             epsilon = release.guarantee.epsilon if len(release.spent) < 2 else asked.epsilon
             asked = replace(asked, epsilon=epsilon, x_bounds=self.plan.x_bounds or asked.x_bounds)
-        stated = {**self.statement(release), "holder": filled_in(None)}
+        stated = {**self.statement(release), "holder": holder_fields(None)}
         return replace(release, parameters=asked, facts=Facts(self.plan_summary, stated))
 
     def with_name(self, called: dict[str, str]) -> Planned:
@@ -180,7 +180,7 @@ class Release:
         if names is not None:
             require(count == len(names), "its outputs are not one per pair")
             require(len({*names}) == count, "its outputs do not have names of their own")
-            checked_shares(asked.shares, count)
+            check_output_shares(asked.shares, count)
             require(asked.reconstruct == "posterior", "its parameters are not those of its release")
         named = asked.inputs_of(self.columns)
         fits = self.names is None or len(self.names) == named
@@ -188,14 +188,14 @@ class Release:
         for part, own in zip(self.parts, asked.parts(), strict=True):
             part.check_for(self.columns, own)
         check_total(self.spent, self.guarantee)
-        alike = [[_shared(each) for each in part.spent] for part in self.parts]
+        alike = [[_common_part(each) for each in part.spent] for part in self.parts]
         require(all(own == alike[0] for own in alike), "its measurements are broken")
         stated, several = self.facts.certificate, len(self.spent) > 1
-        check_stated(stated, self.guarantee, asked, hash_of(self), several=several)
+        check_facts(stated, self.guarantee, asked, hash_of(self), several=several)
         told = stated.get("outputs") == (None if names is None else list(names))
         require(told, "its certificate is not about its contents")
 
 
-def _shared(each: Spending) -> tuple[Any, ...]:
+def _common_part(each: Spending) -> tuple[Any, ...]:
     """What is the same for all outcomes of one measurement."""
     return each.batch, each.rows, each.people, each.guarantee

@@ -67,7 +67,7 @@ class Spending:
         return len(self.values) + (self.energy is not None)
 
     @property
-    def repeated(self) -> str:
+    def sums_fingerprint(self) -> str:
         """What must be the same in all measurements of one release, which here is nothing."""
         return ""
 
@@ -121,7 +121,7 @@ class RecordsSpending(Spending):
         return self.strategy.size
 
     @property
-    def repeated(self) -> str:
+    def sums_fingerprint(self) -> str:
         """The sums, whatever the number of records."""
         return fingerprint(type(self.strategy).__name__, replace(self.strategy, rows=1))
 
@@ -181,7 +181,7 @@ def totals(spendings: Sequence[Spending]) -> dict[str, int | None]:
     }
 
 
-def described(spendings: Sequence[Spending]) -> list[str]:
+def describe_spendings(spendings: Sequence[Spending]) -> list[str]:
     """How often was measured, in words, if more than once."""
     if len(spendings) < 2:
         return []
@@ -211,7 +211,7 @@ def energy_of(spendings: Sequence[Spending]) -> tuple[float | None, float]:
     return total, math.sqrt(variance)
 
 
-def promised(spendings: Sequence[Spending]) -> Guarantee:
+def combine_guarantees(spendings: Sequence[Spending]) -> Guarantee:
     """What all measurements together promise: those of one batch add up, and each person is in one
     batch."""
     found = [_of_batch(batch) for batch in batches(spendings)]

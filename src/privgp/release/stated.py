@@ -12,8 +12,8 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.parameters import Parameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate import steps_of, validate_stored
-from privgp.release.spendings import Spending, as_one, promised
+from privgp.release.certificate import steps_of, validate_file
+from privgp.release.spendings import Spending, as_one, combine_guarantees
 from privgp.storage.archive import DamagedFile, require
 
 MOST_MODELS = 256
@@ -38,7 +38,7 @@ def check_spent(spent: Sequence[Spending], measured: tuple[Measurement, ...]) ->
     problem, functions = "its measurements are broken", len(measured)
     require(len({type(each) for each in spent}) == 1, problem)
     require(all(len(each.values) % functions == 0 for each in spent), problem)
-    require(len({each.repeated for each in spent}) == 1, problem)
+    require(len({each.sums_fingerprint for each in spent}) == 1, problem)
     for whole, held in zip(as_one(spent, functions), measured, strict=True):
         same = [
             np.array_equal(getattr(whole, name), getattr(held, name))
@@ -52,13 +52,13 @@ def check_total(spent: Sequence[Spending], stated: Guarantee) -> None:
     spent more, on a choice of hyperparameters."""
     if len(spent) < 2:
         return
-    whole, told = promised(spent), stated.epsilon
+    whole, told = combine_guarantees(spent), stated.epsilon
     near = abs(told - whole.epsilon) <= SAME_EPSILON * whole.epsilon
     same = near and stated == replace(whole, epsilon=told)
     require(same, "its guarantee is not that of its parts")
 
 
-def check_stated(
+def check_facts(
     stated: Mapping[str, Any],
     promised: Guarantee,
     given: Parameters,
@@ -69,7 +69,7 @@ def check_stated(
     """Refuse a certificate that has not its form, or is not about this release. ``measured``: the
     hash of what was measured; ``several``: times, so that parameters are those of one of them."""
     try:
-        validate_stored(stated)
+        validate_file(stated)
     except ValueError:
         raise DamagedFile("its certificate is broken") from None
     budget = (promised.epsilon, promised.delta)

@@ -12,7 +12,7 @@ from privgp.server.errors import Refused, first_line
 from privgp.server.work import finite
 
 
-def predicted(model: Any, points: list[list[Any]], coverage: float | None) -> dict[str, Any]:
+def predict_points(model: Any, points: list[list[Any]], coverage: float | None) -> dict[str, Any]:
     """Mean and std at every point, of classes probabilities; and intervals of this coverage. With several
     outputs, a number for each at every point."""
     if any(len(point) != model.n_features_in_ for point in points):

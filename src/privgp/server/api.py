@@ -24,7 +24,7 @@ from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Row, Store, new_id
 from privgp.server.views import exports
-from privgp.server.views.page import published
+from privgp.server.views.page import render_release
 from privgp.server.views.view import view as shown_view
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
@@ -56,7 +56,7 @@ class Service:
     def shown(self, who: Who, number: str) -> tuple[Release, str]:
         """A release and the name of its output."""
         row = self.store.release(who, number)
-        return self.model(number)._released, self.work.declared(row["dataset"]).title
+        return self.model(number)._released, self.work.declaration_of(row["dataset"]).title
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
@@ -221,14 +221,14 @@ def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: O
 @router.get("/datasets/{name}/releases")
 def releases(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
-    return [_released(row) for row in s.store.releases(name)]
+    return [_release_row(row) for row in s.store.releases(name)]
 
 
 @router.get("/releases/{number}")
 def release(s: Served, who: Anybody, number: str) -> Row:
     row = s.store.release(who, number)
     guarantee = s.model(row["id"]).guarantee_
-    return {**_released(row), **_cost(guarantee), "protects": guarantee.unit}
+    return {**_release_row(row), **_cost(guarantee), "protects": guarantee.unit}
 
 
 @router.post("/releases/{number}/predict", response_model=dict[str, Any])
@@ -238,7 +238,7 @@ def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Respon
     if len(asked.points) > s.settings.most_points:
         raise Refused(422, f"At most {s.settings.most_points} points at a time.")
     coverage = asked.coverage if asked.interval else None
-    told = answers.predicted(s.model(row["id"]), asked.points, coverage)
+    told = answers.predict_points(s.model(row["id"]), asked.points, coverage)
     # Thousands of plain numbers: the framework's own encoder would look at each of them.
     return Response(json.dumps(told, allow_nan=False), media_type="application/json")
 
@@ -266,7 +266,7 @@ def certificate_html(s: Served, who: Anybody, number: str) -> Response:
 @router.get("/releases/{number}/file", response_class=Response)
 def file(s: Served, who: Anybody, number: str) -> Response:
     """The .privgp file: the same bytes, always."""
-    data = s.work.released(s.store.release(who, number))
+    data = s.work.read_release(s.store.release(who, number))
     return _download(data, f"{number}.privgp", "application/octet-stream")
 
 
@@ -295,7 +295,7 @@ def script(s: Served, who: Anybody, number: str) -> Response:
 def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
     dataset = s.store.release(who, number)["dataset"]
-    text = published(*s.shown(who, number), dataset)
+    text = render_release(*s.shown(who, number), dataset)
     return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 
@@ -323,7 +323,7 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
     told = hashlib.sha256(body).hexdigest()  # in the job's row, which nobody is shown
     if s.store.has_job(who, UPDATE, once):
         return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
-    declared = s.work.declared(row["dataset"])
+    declared = s.work.declaration_of(row["dataset"])
     kept = _keep_table(s.settings, body, ending)["table"]
     declared.all_columns(declared.usual_model(), s.settings.tables / kept)
     asked = {"release": number, "table": kept}
@@ -348,7 +348,7 @@ def _keep_table(settings: Settings, body: bytes, ending: str) -> Row:
 
 def _dataset(s: Service, row: Row) -> Row:
     account = s.work.ledger.account(row["name"])
-    told = Declared(**row["declared"]).told()
+    told = Declared(**row["declared"]).public_part()
     return {**told, "remaining": account.remaining(), "made_at": row["made_at"]}
 
 
@@ -364,7 +364,7 @@ def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
     return {**_only(row, shown), **told, **after}
 
 
-def _released(row: Row) -> Row:
+def _release_row(row: Row) -> Row:
     return _only(row, ("id", "dataset", "previous", "made_at"))
 
 

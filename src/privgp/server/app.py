@@ -35,7 +35,7 @@ def application(settings: Settings) -> FastAPI:
     worker = Worker(work)
 
     @asynccontextmanager
-    async def running(_: FastAPI) -> AsyncIterator[None]:
+    async def run_worker(_: FastAPI) -> AsyncIterator[None]:
         # More threads than this would only take turns.
         to_thread.current_default_thread_limiter().total_tokens = settings.threads
         worker.start()
@@ -47,7 +47,7 @@ def application(settings: Settings) -> FastAPI:
         description="Budgets, plans and releases of private datasets.",
         docs_url=None,
         redoc_url=None,
-        lifespan=running,
+        lifespan=run_worker,
         telemetry=SILENT,
     )
     model = lru_cache(maxsize=KEPT)(work.model)
@@ -55,7 +55,7 @@ def application(settings: Settings) -> FastAPI:
     made.include_router(api.router)
     made.include_router(functions.router)
     made.include_router(pages.router)
-    made.add_exception_handler(Refused, _refused)
+    made.add_exception_handler(Refused, _answer_refusal)
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _http)
@@ -63,16 +63,16 @@ def application(settings: Settings) -> FastAPI:
     return made
 
 
-def _told(status: int, sentence: str) -> JSONResponse:
+def _error(status: int, sentence: str) -> JSONResponse:
     return JSONResponse({"error": sentence}, status_code=status)
 
 
-def _refused(_: Request, problem: Any) -> JSONResponse:
-    return _told(problem.status, problem.sentence)
+def _answer_refusal(_: Request, problem: Any) -> JSONResponse:
+    return _error(problem.status, problem.sentence)
 
 
 def _ledger(_: Request, problem: Any) -> JSONResponse:
-    return _told(503 if isinstance(problem, LedgerUnreachable) else 409, first_line(problem))
+    return _error(503 if isinstance(problem, LedgerUnreachable) else 409, first_line(problem))
 
 
 def _invalid(_: Request, problem: Any) -> JSONResponse:
@@ -81,9 +81,9 @@ def _invalid(_: Request, problem: Any) -> JSONResponse:
         f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}"
         for each in problem.errors()[:3]
     ]
-    return _told(422, "; ".join(told)[:600])
+    return _error(422, "; ".join(told)[:600])
 
 
 def _http(_: Request, problem: Any) -> JSONResponse:
     known = {404: "There is nothing here for this key.", 405: "This method is not known here."}
-    return _told(problem.status_code, known.get(problem.status_code, "The request is malformed."))
+    return _error(problem.status_code, known.get(problem.status_code, "The request is malformed."))

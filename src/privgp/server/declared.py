@@ -20,7 +20,7 @@ from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, chec
 from privgp.server import reading
 from privgp.server.errors import Refused, first_line
 from privgp.server.settings import Settings
-from privgp.vault.labels import written_classes
+from privgp.vault.labels import class_texts
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -156,7 +156,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def path(self, settings: Settings) -> Path:
         return settings.tables / self.table
 
-    def told(self) -> dict[str, Any]:
+    def public_part(self) -> dict[str, Any]:
         """What everybody with a key for it may know: all but where the table lies."""
         return dict(self.model_dump(mode="json", exclude={"table"}, exclude_none=True))
 
@@ -188,7 +188,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             "x_bounds": self.domain,
             "columns": self.columns,
             "y_bounds": self.bounds,
-            "classes": None if self.classes is None else written_classes(self.classes),
+            "classes": None if self.classes is None else class_texts(self.classes),
         }
         kind: Any = PrivateGPRegressor if self.classes is None else PrivateGPClassifier
         taken = names_of(kind.__name__)

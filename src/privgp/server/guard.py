@@ -81,14 +81,14 @@ class Guard:
             return
         self._running += 1
         try:
-            await self._guarded(scope, receive, send)
+            await self._guard_request(scope, receive, send)
         finally:
             self._running -= 1
 
-    async def _guarded(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _guard_request(self, scope: Message, receive: Receive, send: Send) -> None:
         started, read = False, 0
 
-        async def receiving() -> Message:
+        async def receive_part() -> Message:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
@@ -96,7 +96,7 @@ class Guard:
                 raise TooLarge
             return message
 
-        async def sending(message: Message) -> None:
+        async def send_out(message: Message) -> None:
             nonlocal started
             if read > most:
                 raise TooLarge  # whatever the application made of it
@@ -110,47 +110,47 @@ class Guard:
         headers = dict(scope["headers"])
         path, most = scope["path"], self._most(scope["path"])
         if self._running > self.settings.most_at_once:
-            await _refuse(sending, 503, "The server is busy: try again in a moment.")
+            await _refuse(send_out, 503, "The server is busy: try again in a moment.")
             return
         try:
             who = await asyncio.to_thread(self._who, headers)
         except LedgerUnreachable:
-            await _refuse(sending, 503, "The server cannot reach its database: try again later.")
+            await _refuse(send_out, 503, "The server cannot reach its database: try again later.")
             return
         address = (scope.get("client") or ("",))[0]
         allowed = self._addresses.allow(address) if who is None else self._keys.allow(who.key)
         if not allowed:
-            await _refuse(sending, 429, "Too many requests: try again in a moment.")
+            await _refuse(send_out, 429, "Too many requests: try again in a moment.")
             return
         if who is None and path not in OPEN:
             if path == "/" and scope["method"] == "GET":
                 scope = {**scope, "path": "/signin"}
             else:
-                await _refuse(sending, 401, NO_KEY)
+                await _refuse(send_out, 401, NO_KEY)
                 return
         changes = scope["method"] not in ("GET", "HEAD") and path not in OPEN
         elsewhere = scope["method"] == "POST" and headers.get(FROM, OURS[0]) not in OURS
         if elsewhere or (who is not None and who.by_cookie and changes and OWN not in headers):
-            await _refuse(sending, 403, "This request did not come from the server's own page.")
+            await _refuse(send_out, 403, "This request did not come from the server's own page.")
             return
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
-            await _refuse(sending, 400, "Content-Length must be a whole number.")
+            await _refuse(send_out, 400, "Content-Length must be a whole number.")
             return
         if len(length) > LONGEST_LENGTH or int(length) > most:
-            await _refuse(sending, 413, f"The request is larger than {most} bytes.")
+            await _refuse(send_out, 413, f"The request is larger than {most} bytes.")
             return
         scope["state"] = {**scope.get("state", {}), "who": who}
         try:
-            await self.application(scope, receiving, sending)
+            await self.application(scope, receive_part, send_out)
         except TooLarge:
             if not started:
                 read = 0
-                await _refuse(sending, 413, f"The request is larger than {most} bytes.")
+                await _refuse(send_out, 413, f"The request is larger than {most} bytes.")
         except Exception as problem:  # whose text might quote anything
             log.error("a request failed: %s", type(problem).__name__)
             if not started:
-                await _refuse(sending, 500, "The server failed unexpectedly.")
+                await _refuse(send_out, 500, "The server failed unexpectedly.")
 
     def _most(self, path: str) -> int:
         large = path == UPLOADS[0] or path.endswith(UPLOADS[1])
@@ -163,7 +163,7 @@ class Guard:
         token = cookie_in(headers.get(b"cookie", b"").decode("latin-1"))
         if not token:
             return self.store.who("")  # looked for like any other
-        found = self.store.signed_in(token)
+        found = self.store.who_has_session(token)
         return None if found is None else replace(found, by_cookie=True)
 
 

@@ -14,7 +14,7 @@ from privgp.release.exports.geojson import places_in
 from privgp.server.api import Anybody, Served
 from privgp.server.declared import Declared
 from privgp.server.guard import COOKIE, cookie_in
-from privgp.server.views.page import PLOTTING, certified, templates
+from privgp.server.views.page import PLOTTING, certificate_context, templates
 from privgp.server.views.page import static as static_file
 
 router = APIRouter(include_in_schema=False)
@@ -25,7 +25,7 @@ KINDS = {
 WRONG = "This is no valid key."
 
 
-def _shown(name: str, *, status: int = 200, **told: Any) -> HTMLResponse:
+def _render(name: str, *, status: int = 200, **told: Any) -> HTMLResponse:
     return HTMLResponse(templates().get_template(name).render(**told), status_code=status)
 
 
@@ -37,7 +37,7 @@ def health() -> dict[str, str]:
 @router.get("/signin")
 def sign_in_page(request: Request) -> HTMLResponse:
     status = 200 if request.scope["raw_path"] == b"/signin" else 401
-    return _shown("signin.html", status=status, problem="")
+    return _render("signin.html", status=status, problem="")
 
 
 @router.post("/signin")
@@ -49,7 +49,7 @@ async def sign_in(s: Served, request: Request) -> Response:
         form = {}
     who = await run_in_threadpool(s.store.who, form.get("key", [""])[0].strip())
     if who is None:
-        return _shown("signin.html", status=401, problem=WRONG)
+        return _render("signin.html", status=401, problem=WRONG)
     token = await run_in_threadpool(s.store.sign_in, who)
     response = RedirectResponse("/", status_code=303)
     response.set_cookie(
@@ -69,27 +69,27 @@ def sign_out(s: Served, request: Request) -> Response:
 @router.get("/")
 def home(s: Served, who: Anybody) -> HTMLResponse:
     rows = s.store.datasets(who)
-    return _shown("home.html", who=who, datasets=[Declared(**row["declared"]) for row in rows])
+    return _render("home.html", who=who, datasets=[Declared(**row["declared"]) for row in rows])
 
 
 @router.get("/datasets/{name}")
 def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     row = s.store.dataset(who, name)
-    return _shown("dataset.html", who=who, declared=Declared(**row["declared"]))
+    return _render("dataset.html", who=who, declared=Declared(**row["declared"]))
 
 
 @router.get("/releases/{number}")
 def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
-    declared, model = s.work.declared(row["dataset"]), s.model(row["id"])
+    declared, model = s.work.declaration_of(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
-    return _shown(
+    return _render(
         "release.html",
         who=who,
         release=row,
         places=len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
         updatable={"epsilon": model.epsilon, "delta": model.delta} if can_update else None,
-        **certified(model.certificate()),
+        **certificate_context(model.certificate()),
     )
 
 

@@ -19,7 +19,7 @@ GRACE = 10  # seconds for requests that run when the server ends
 Say = Callable[[str], None]
 
 
-def prepared(settings: Settings, *, demo: bool, say: Say, new_key: bool = False) -> FastAPI:
+def prepare_server(settings: Settings, *, demo: bool, say: Say, new_key: bool = False) -> FastAPI:
     """The application; keys that it made are said once and kept nowhere."""
     made = application(settings)
     store = made.state.service.store
@@ -38,7 +38,7 @@ def prepared(settings: Settings, *, demo: bool, say: Say, new_key: bool = False)
     return made
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """A socket that listens there, or OSError."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(kind, socket.SOCK_STREAM)

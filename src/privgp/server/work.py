@@ -21,9 +21,9 @@ from privgp.ledger.chain import Entry
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
 from privgp.models.kinds.updates import check_updatable
-from privgp.models.load import estimator_for, packed, unpacked
-from privgp.models.tables import made_up_inputs
-from privgp.plan.file import packed_plan, unpacked_plan
+from privgp.models.load import estimator_for, pack_model, unpack_model
+from privgp.models.tables import rehearsal_inputs
+from privgp.plan.file import pack_plan, unpack_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.server.declared import Declared, PlanAsked
 from privgp.server.errors import Refused, first_line
@@ -84,10 +84,10 @@ class Work:
         }
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            return kinds[job["kind"]](job, self.declared(job["dataset"]), step)
+            return kinds[job["kind"]](job, self.declaration_of(job["dataset"]), step)
 
-    def declared(self, dataset: str) -> Declared:
-        return Declared(**self.store.declared(dataset))
+    def declaration_of(self, dataset: str) -> Declared:
+        return Declared(**self.store.read_declaration(dataset))
 
     def fits(self, account: Account, guarantee: Guarantee) -> float | None:
         """The epsilon that would be left after a charge; None if it does not fit."""
@@ -95,7 +95,7 @@ class Work:
         after = budget.after(entries[-1].spent if entries else Spent(), guarantee)
         return None if after is None else budget.left(after[1])
 
-    def released(self, row: Row) -> bytes:
+    def read_release(self, row: Row) -> bytes:
         """The stored bytes of a release."""
         found = self.ledger.account(row["dataset"]).stored(row["ledger_key"])
         assert found is not None
@@ -103,7 +103,7 @@ class Work:
 
     def model(self, number: str) -> Any:
         """What answers for a release."""
-        return unpacked(self.released(self.store.any_release(number)))
+        return unpack_model(self.read_release(self.store.any_release(number)))
 
     def _plan(self, job: Row, declared: Declared, step: Step) -> str:
         asked = PlanAsked(**job["asked"])
@@ -118,50 +118,50 @@ class Work:
         step(0.1, "Planning")
         try:
             plan = model.plan(X, **others)
-            told = _told(plan, declared, asked, step)
+            told = _plan_summary(plan, declared, asked, step)
         except (ValueError, ArithmeticError, NotImplementedError) as problem:  # all of it is public
             raise Refused(422, first_line(problem)) from None
-        guarantee = model._promised(plan)
+        guarantee = model._guarantee(plan)
         self.store.add_plan(
             id=job["id"], dataset=job["dataset"], key=job["key"], told=json.dumps(told),
-            guarantee=guarantee.to_json(), file=packed_plan(plan), approved_at="", approved_by="",
+            guarantee=guarantee.to_json(), file=pack_plan(plan), approved_at="", approved_by="",
         )  # fmt: skip
         return str(job["id"])
 
     def _release(self, job: Row, declared: Declared, step: Step) -> str:
-        plan = unpacked_plan(self.store.plan_file(job["asked"]["plan"]))
+        plan = unpack_plan(self.store.plan_file(job["asked"]["plan"]))
         model = estimator_for(plan.made_for.parameters)
         step(0.1, "Reading the table")
         X, others, y = declared.all_columns(model, declared.path(self.settings))
         step(0.3, "Rehearsing with made-up values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
-        values = model._made_up(len(X))
-        packed(trial.fit(made_up_inputs(model, X), values, plan=plan, **others))
+        values = model._rehearsal_outputs(len(X))
+        pack_model(trial.fit(rehearsal_inputs(model, X), values, plan=plan, **others))
 
         def draw(account: Keyed) -> Any:
             return model.set_params(ledger=account).fit(X, y, plan=plan, **others)
 
-        return self._answered(job, f"plan {job['asked']['plan']}", draw, "", step)
+        return self._answer_once(job, f"plan {job['asked']['plan']}", draw, "", step)
 
     def _update(self, job: Row, declared: Declared, step: Step) -> str:
         previous = self.store.any_release(job["asked"]["release"])
-        data = self.released(previous)
+        data = self.read_release(previous)
         try:
-            check_updatable(unpacked(data))
+            check_updatable(unpack_model(data))
         except ValueError as problem:
             raise Refused(422, first_line(problem)) from None
         step(0.1, "Reading the table")
-        trial = unpacked(data).set_params(hyperparameters="fixed", random_state=0)
+        trial = unpack_model(data).set_params(hyperparameters="fixed", random_state=0)
         X, others, y = declared.all_columns(trial, self.settings.tables / job["asked"]["table"])
         step(0.3, "Rehearsing with made-up values")
-        values = trial._made_up(len(X))
-        packed(trial.update(made_up_inputs(trial, X), values, **others))
+        values = trial._rehearsal_outputs(len(X))
+        pack_model(trial.update(rehearsal_inputs(trial, X), values, **others))
 
         def draw(account: Keyed) -> Any:
-            return unpacked(data).set_params(ledger=account).update(X, y, **others)
+            return unpack_model(data).set_params(ledger=account).update(X, y, **others)
 
         request = f"update of {previous['id']} by {job['asked']['table']}"
-        return self._answered(job, request, draw, previous["id"], step)
+        return self._answer_once(job, request, draw, previous["id"], step)
 
     def _function(self, job: Row, declared: Declared, step: Step) -> str:
         """A function or paths: the charge pays for all that is ever asked of its file."""
@@ -174,21 +174,21 @@ class Work:
             self.store.add_function(id=number, dataset=job["dataset"], **made)
         return number
 
-    def _answered(
+    def _answer_once(
         self, job: Row, request: str, draw: Callable[[Keyed], Any], previous: str, step: Step
     ) -> str:
         """Charge, draw, store: the first answer stored is the one that everybody gets."""
         account, key = self.ledger.account(job["dataset"]), f"job {job['id']}"
         step(0.5, "Measuring with noise and learning from the measurement")
         if account.stored(key) is None:
-            account.store(key, packed(draw(Keyed(account, key, request))))
+            account.store(key, pack_model(draw(Keyed(account, key, request))))
         self.store.add_release(
             id=job["id"], dataset=job["dataset"], ledger_key=key, previous=previous
         )
         return str(job["id"])
 
 
-def _told(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
+def _plan_summary(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
     """What a plan says of itself, all of it public. Errors of several outputs are lists."""
     epsilons = sorted({*asked.compare, asked.epsilon})
     axes = _axes(plan, declared)

@@ -47,7 +47,7 @@ class Leaf:
 
 
 Leaves = Mapping[type, Leaf]
-TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, "*"], Triangle.packed, Triangle.of)}
+TRIANGLES: Leaves = {Triangle: Leaf(Annotated[Array, "*"], Triangle.pack_rows, Triangle.of)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,10 +183,10 @@ class _Reader:
             return self._tuple(tree, inner, what)
         if origin is np.ndarray:
             whole = get_args(inner[1]) == (np.int64,)
-            return self._fitting(self._array(tree, what, whole), what, mark)
+            return self._check_axes(self._array(tree, what, whole), what, mark)
         if kind in self._leaves:
             leaf = self._leaves[kind]
-            return _made(what, leaf.read, self.value(tree, leaf.stored, what))
+            return _make_value(what, leaf.read, self.value(tree, leaf.stored, what))
         if dataclasses.is_dataclass(kind):
             return self._dataclass(tree, kind, what)
         if kind is str:
@@ -223,7 +223,7 @@ class _Reader:
         return tuple(self.value(e, kind, what) for e, kind in zip(entries, kinds, strict=True))
 
     def _dataclass(self, tree: Any, kind: Any, what: str) -> Any:
-        declared = _declared(kind)
+        declared = _field_types(kind)
         if isinstance(tree, dict):
             declared = {n: t for n, t in declared.items() if n in tree or n not in _later(kind)}
         parts = dict(field.record(tree, what, ("type", *declared)))
@@ -235,9 +235,9 @@ class _Reader:
             for name in declared
         }
         self._lengths = around
-        return _made(what, lambda parts: kind(**parts), made)
+        return _make_value(what, lambda parts: kind(**parts), made)
 
-    def _fitting(self, values: Array, what: str, axes: str | None) -> Array:
+    def _check_axes(self, values: Array, what: str, axes: str | None) -> Array:
         """The same array, if its axes have the lengths that others of their names have."""
         names = ["*"] * values.ndim if axes is None else axes.split()
         lengths = self._lengths
@@ -261,17 +261,17 @@ class _Reader:
         self.used.add(name)
         if (name, form, whole) not in self._read:
             values = field.array(self._members[f"{name}.npy"], what, 1 if form != "full" else None)
-            values = self._expanded(values, what, form)
+            values = self._fill_form(values, what, form)
             self._read[name, form, whole] = _whole(values, what) if whole else values
         return self._read[name, form, whole]
 
-    def _expanded(self, values: Array, what: str, form: str) -> Array:
+    def _fill_form(self, values: Array, what: str, form: str) -> Array:
         if form == "full":
             return values
         if form == "diagonal":
             self._expand(len(values) ** 2)
             return np.diag(values)
-        rows = _made(f"array {what}", Triangle.of, values).size
+        rows = _make_value(f"array {what}", Triangle.of, values).size
         full = np.zeros((rows, rows))  # at most twice what the file holds
         full[np.tri(rows, dtype=bool)] = values
         return full
@@ -281,12 +281,12 @@ class _Reader:
         require(self._entries <= MOST_EXPANDED, "it is larger than any file of ours")
 
 
-def checked(value: Any) -> Any:
+def check_state(value: Any) -> Any:
     """The same state, if its own ``check`` finds nothing wrong; otherwise ``DamagedFile``."""
-    return _made("state", lambda value: value, value)
+    return _make_value("state", lambda value: value, value)
 
 
-def _made(what: str, make: Callable[[Any], Any], given: Any) -> Any:
+def _make_value(what: str, make: Callable[[Any], Any], given: Any) -> Any:
     """What a constructor makes of checked parts, if it and its ``check`` find nothing wrong."""
     try:
         value = make(given)
@@ -300,7 +300,7 @@ def _made(what: str, make: Callable[[Any], Any], given: Any) -> Any:
 
 
 @cache
-def _declared(kind: Any) -> dict[str, Any]:
+def _field_types(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
 

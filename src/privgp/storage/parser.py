@@ -87,7 +87,7 @@ def read_header(path: str, layout: Layout = PLAIN) -> tuple[str, ...]:
 
     if not is_csv(path):
         return tuple(parse(path, lambda: pl.read_parquet_schema(path)))
-    with _refusing_text(path, layout):
+    with _refuse_text(path, layout):
         return next((_names(record, layout) for _, record, _ in _records(path, layout)), ())
 
 
@@ -159,7 +159,7 @@ def scan(path: str, layout: Layout = PLAIN) -> "pl.LazyFrame":
         return pl.scan_parquet(path, glob=False, hive_partitioning=False)
     source: Any = path
     if not layout.is_utf_8:
-        with _refusing_text(path, layout), _opened(path, layout) as text:
+        with _refuse_text(path, layout), _open_text(path, layout) as text:
             source = io.BytesIO(text.read().encode())
     return pl.scan_csv(source, infer_schema=False, glob=False, separator=layout.delimiter)
 
@@ -187,7 +187,7 @@ def parse(path: str, read: Callable[[], Read]) -> Read:
 def _count_records(path: str, layout: Layout) -> int:
     """How many rows a CSV file has, every one of which has as many fields as the header."""
     rows, width = -1, 0  # the header is no row
-    with _refusing_text(path, layout):
+    with _refuse_text(path, layout):
         for number, record, fields in _records(path, layout):
             rows += 1
             width = width or fields
@@ -205,8 +205,8 @@ def _records(path: str, layout: Layout) -> Iterator[tuple[int, str, int]]:
     """Every record of a CSV file, the header first: the number of its first line, counted from 1, its
     text, and how many fields it has."""
     delimiter, held, length, is_quoted = layout.delimiter, list[str](), 0, False
-    quoted, number = _quoted_fields(delimiter), 0
-    with _opened(path, layout) as lines:
+    quoted, number = _quote_pattern(delimiter), 0
+    with _open_text(path, layout) as lines:
         for number, line in enumerate(lines, start=1):
             if not held and '"' not in line:
                 _check_ends(line, number, path)
@@ -234,7 +234,7 @@ def _records(path: str, layout: Layout) -> Iterator[tuple[int, str, int]]:
         raise TableError(f"Line {start} of '{path}' has a quote that is not closed: {QUOTES}.")
 
 
-def _quoted_fields(delimiter: str) -> re.Pattern[str]:
+def _quote_pattern(delimiter: str) -> re.Pattern[str]:
     """Whole fields in quotes. What is left of a record that is written well has no quote."""
     between = re.escape(delimiter)
     return re.compile(rf'(?:\A|(?<={between}))"(?:[^"]|"")*+"(?={between}|\r?\n?\Z)')
@@ -256,7 +256,7 @@ def _names(record: str, layout: Layout) -> tuple[str, ...]:
 
 
 @contextmanager
-def _opened(path: str, layout: Layout) -> Iterator[Any]:
+def _open_text(path: str, layout: Layout) -> Iterator[Any]:
     """The text of a CSV file after the mark of its byte order, by lines that a line feed ends."""
     opened = gzip.open if path.lower().endswith(".gz") else open
     encoding = "utf-8" if layout.is_utf_8 else layout.encoding
@@ -267,13 +267,13 @@ def _opened(path: str, layout: Layout) -> Iterator[Any]:
 
 
 @contextmanager
-def _refusing_text(path: str, layout: Layout) -> Iterator[None]:
+def _refuse_text(path: str, layout: Layout) -> Iterator[None]:
     try:
         yield
     except TableError:
         raise
     except UnicodeError:
-        raise EncodingError(f"'{path}' cannot be read as CSV in {_called(layout)}.") from None
+        raise EncodingError(f"'{path}' cannot be read as CSV in {_charset_name(layout)}.") from None
     except (OSError, EOFError, ValueError, csv.Error):
         raise _unreadable(path, layout) from None
 
@@ -305,10 +305,10 @@ def _no_panic_messages() -> Iterator[None]:
                 _reading.pop()
 
 
-def _called(layout: Layout) -> str:
+def _charset_name(layout: Layout) -> str:
     return "UTF-8" if layout.is_utf_8 else layout.encoding
 
 
 def _unreadable(path: str, layout: Layout = PLAIN) -> TableError:
-    what = f"CSV in {_called(layout)}" if is_csv(path) else "Parquet"
+    what = f"CSV in {_charset_name(layout)}" if is_csv(path) else "Parquet"
     return TableError(f"'{path}' cannot be read as {what}.")

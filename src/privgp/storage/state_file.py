@@ -29,7 +29,7 @@ import numpy as np
 
 from privgp.storage import archive
 from privgp.storage.archive import DamagedFile, require
-from privgp.storage.codec import Codec, checked
+from privgp.storage.codec import Codec, check_state
 from privgp.storage.parts import PRIVATE, PathLike
 from privgp.storage.triangles import Triangle, entries
 from privgp.types import Array
@@ -112,7 +112,7 @@ class StateFile:
 
         """
         data = whole(contents, codec)
-        with locked(path) as folder:
+        with lock_folder(path) as folder:
             archive.write(path, data, overwrite=False, form=FORM, mode=PRIVATE)
             os.fsync(folder)
         mark = Mark(len(data), data[-SEAL:], len(contents.draws.points), len(data))
@@ -136,7 +136,7 @@ class StateFile:
             The file is gone, or another process went on with it: nothing is answered.
 
         """
-        with locked(self.path) as folder, self._opened() as file:
+        with lock_folder(self.path) as folder, self._open_file() as file:
             mark, draws = self._current(file, contents.draws), contents.draws
             # Draws without a new point, as those through inducing inputs, go into the archive.
             if len(draws.points) > mark.points and not _outgrown(mark):
@@ -157,7 +157,7 @@ class StateFile:
                 os.fdatasync(file.fileno())
         del self._marks[:-1]
 
-    def _opened(self) -> BinaryIO:
+    def _open_file(self) -> BinaryIO:
         try:
             return cast(BinaryIO, open(self.path, "r+b", buffering=0))
         except OSError:
@@ -190,7 +190,7 @@ def _outgrown(mark: Mark) -> bool:
 
 
 @contextmanager
-def locked(path: PathLike) -> Iterator[int]:
+def lock_folder(path: PathLike) -> Iterator[int]:
     """Let one process at a time into the file's folder.
 
     Yields
@@ -219,7 +219,7 @@ def entry(draws: Draws, mark: Mark) -> bytes:
     for name in (*draws.GROWS, *draws.CHANGES):
         value = getattr(draws, name)
         if isinstance(value, Triangle):
-            value = value.packed(mark.points)
+            value = value.pack_rows(mark.points)
         elif name in draws.GROWS:
             value = value[mark.points :]
         body += np.asarray(value, dtype=_FLOAT).tobytes()
@@ -253,7 +253,7 @@ def read_whole(data: bytes, codec: Codec) -> tuple[Any, Mark]:
         added.append(np.split(values, np.cumsum(sizes)[:-1]))
         mark = Mark(end, seal, mark.points + count, base)
     if added:
-        contents = checked(replace(contents, draws=_with_entries(draws, added)))
+        contents = check_state(replace(contents, draws=_with_entries(draws, added)))
     return contents, mark
 
 
@@ -263,7 +263,7 @@ def _with_entries(draws: Draws, added: Sequence[Sequence[Array]]) -> Any:
     for name, parts in zip((*draws.GROWS, *draws.CHANGES), zip(*added, strict=True), strict=True):
         value = getattr(draws, name)
         if isinstance(value, Triangle):
-            changes[name] = Triangle.of(np.concatenate([value.packed(), *parts]))
+            changes[name] = Triangle.of(np.concatenate([value.pack_rows(), *parts]))
         elif name in draws.GROWS:
             rows = np.concatenate(parts).reshape(-1, *value.shape[1:])
             changes[name] = np.concatenate([value, rows])

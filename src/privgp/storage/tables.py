@@ -90,7 +90,7 @@ class Files:
                     many = "several columns named" if count else "no column"
                     raise TableError(f"'{file.path}' has {many} '{name}'.")
 
-    def check_unchanged(self) -> None:
+    def refuse_changes(self) -> None:
         """Refuse files that were rewritten, replaced or removed since they were opened.
 
         Rows read before and after would not be those of one table.
@@ -130,7 +130,7 @@ class Files:
                 yield before + place, file.path, file.read(wanted, place, last)
             before += file.rows
 
-    def taken(
+    def take_batches(
         self, wanted: Sequence[str], places: Integers
     ) -> Iterator[tuple[slice, str, "pl.DataFrame"]]:
         """The rows at ascending places.
@@ -177,18 +177,18 @@ def open_files(paths: Any) -> Files:
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[str] = []
     for each in given:
-        found += _expanded(os.fspath(each))
+        found += _list_files(os.fspath(each))
     if not found:
         raise TableError("no table was given.")
     if len({_same(path) for path in found}) < len(found):
         raise TableError("a file of the table is given twice, by its name or by a link to it.")
-    files = tuple(_opened(path) for path in found)
+    files = tuple(_describe_file(path) for path in found)
     if not sum(file.rows for file in files):
         raise TableError(f"'{found[0]}' has a header but no rows.")
     return Files(files)
 
 
-def _expanded(path: str) -> list[str]:
+def _list_files(path: str) -> list[str]:
     if os.path.isfile(path):
         if not path.lower().endswith(ENDINGS):
             raise TableError(f"'{path}' must end in {' or '.join(ENDINGS)}.")
@@ -197,7 +197,7 @@ def _expanded(path: str) -> list[str]:
     if not os.path.isdir(path):
         if not PATTERN.search(path):
             raise TableError(f"The file '{path}' does not exist.")
-        held = _matching(path)
+        held = _match_paths(path)
     found: list[str] = []
     for each in held:
         inside = _inside(Path(each)) if os.path.isdir(each) else [each]
@@ -213,7 +213,7 @@ def _inside(folder: Path) -> list[str]:
     return sorted(map(str, found))
 
 
-def _matching(pattern: str) -> list[str]:
+def _match_paths(pattern: str) -> list[str]:
     """What has the pattern, but for what programs put aside and the pattern does not name."""
     parts = Path(pattern).parts
     fixed = next(k for k, part in enumerate(parts) if PATTERN.search(part))
@@ -238,16 +238,16 @@ def _same(path: str) -> tuple[Any, ...]:
     return found.st_dev, found.st_ino
 
 
-def _opened(path: str) -> File:
+def _describe_file(path: str) -> File:
     parts, stamp = Path(path).parent.parts, _stamp(path)  # before anything is read of it
     matched = (PARTITION.fullmatch(part) for part in parts)
-    partition = tuple((found[1], _named_value(found[2])) for found in matched if found)
+    partition = tuple((found[1], _folder_value(found[2])) for found in matched if found)
     rows, names = count_rows(path), read_header(path)
     held = tuple(pair for pair in partition if pair[0] not in names)
     return File(path, names, rows, held, stamp)
 
 
-def _named_value(written: str) -> str:
+def _folder_value(written: str) -> str:
     """The value in the name of a folder, as programs write it; empty where there is none."""
     return "" if written == NO_VALUE else unquote(written)
 

@@ -34,7 +34,7 @@ class Triangle:
         """How many rows there are."""
         return len(self.rows)
 
-    def packed(self, first: int = 0) -> Array:
+    def pack_rows(self, first: int = 0) -> Array:
         """The rows from the first on, one after the other, as one vector."""
         return np.concatenate([*self.rows[first:], np.empty(0)])
 
@@ -45,7 +45,7 @@ class Triangle:
             full[place, : place + 1] = row
         return full
 
-    def extended(self, lower: Array) -> Self:
+    def grow(self, lower: Array) -> Self:
         """With further rows of the square matrix, (new, old + new), cut above the diagonal."""
         added = (row[: self.size + i + 1].copy() for i, row in enumerate(lower))
         return type(self)((*self.rows, *added))

@@ -18,7 +18,7 @@ NO_TABLE = (
 )
 
 
-def named_columns(table: Any) -> dict[str, Any]:
+def columns_by_name(table: Any) -> dict[str, Any]:
     """The columns of a table by their names, each as its library holds it.
 
     Parameters

@@ -13,8 +13,8 @@ from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array, Integers
 from privgp.vault.masked import Sealed, unseal
-from privgp.vault.validate import checked_columns, checked_outputs
-from privgp.vault.values import NUMBER, TEXT, column, is_missing, is_typed, label, read_label
+from privgp.vault.validate import check_output_columns, check_outputs
+from privgp.vault.values import NUMBER, TEXT, column, is_missing, is_plain, label, read_label
 
 NO_CLASS = -1.0
 SOME = "y must have a label in every row, without NaN or infinity."
@@ -55,7 +55,7 @@ def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
         )
     if found is None or len(found) != rows:
         raise ValueError("y must be one-dimensional, one label for each row of X.")
-    if isinstance(found, np.ndarray) and is_typed(found):  # all entries at once, which is the same
+    if isinstance(found, np.ndarray) and is_plain(found):  # all entries at once, which is the same
         _check_type(found, classes)
         if found.dtype.kind == "f" and not np.all(np.isfinite(found)):
             raise ValueError(SOME)
@@ -70,7 +70,7 @@ def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
     return np.array([places.get(each, NO_CLASS) for each in labels])
 
 
-def written_classes(names: Sequence[str]) -> list[str]:
+def class_texts(names: Sequence[str]) -> list[str]:
     """Declared classes, which are public, as labels of a table are written."""
     return [read_label(name) or "" for name in names]
 
@@ -175,11 +175,11 @@ def seal_columns(
     y: Any, count: int, rows: int, inputs: Any = None, people: Integers | None = None
 ) -> Sealed:
     """The same of a table of several private numbers."""
-    return _seal(checked_columns(y, rows, count), rows, inputs, people)
+    return _seal(check_output_columns(y, rows, count), rows, inputs, people)
 
 
 def _values(y: Any, classes: Sequence[Any] | None, rows: int) -> Array:
-    return checked_outputs(y, rows) if classes is None else values_of(y, classes, rows)
+    return check_outputs(y, rows) if classes is None else values_of(y, classes, rows)
 
 
 def _seal(values: Array, rows: int, inputs: Any, people: Integers | None) -> Sealed:

@@ -127,7 +127,7 @@ class Masked:
         self.places.extend(other.places)
         return Masked(self.numbers + other.numbers, self.places)
 
-    def opened(self, key: Key) -> Integers:
+    def unmask(self, key: Key) -> Integers:
         """The sum without masks: private."""
         total = self.numbers.copy()
         for place in self.places:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.features import packed, unit_features
+from privgp.gp.features import pack_symmetric, unit_features
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.classes.sums import ClassGroupSums, ClassSums
@@ -21,10 +21,10 @@ from privgp.vault.masked import unseal
 from privgp.vault.noise import add_noise
 from privgp.vault.people import shares
 from privgp.vault.validate import (
-    checked_columns,
-    checked_outputs,
-    clipped_inputs,
-    clipped_outputs,
+    check_output_columns,
+    check_outputs,
+    clip_inputs,
+    clip_outputs,
     person_ids,
 )
 
@@ -70,7 +70,7 @@ def exact(strategy: Any, data: Any, bounds: Pair) -> Array:
 @exact.register
 def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
     """``(B s, w sum e_i u_i^2)``."""
-    u = clipped_outputs(data, len(strategy.index), bounds)
+    u = clip_outputs(data, len(strategy.index), bounds)
     inputs = strategy.matrix.shape[1]
     sums = strategy.matrix @ np.bincount(strategy.index, strategy.row_weights * u, minlength=inputs)
     if strategy.energy_weight == 0:
@@ -83,7 +83,7 @@ def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
 @exact.register(ClassGroupSums)
 def _(strategy: Any, data: Any, bounds: Pair) -> Array:
     """``B s`` of every class. ``data``: places of labels among the classes, or other numbers."""
-    codes = checked_outputs(data, strategy.rows)
+    codes = check_outputs(data, strategy.rows)
     weights, inputs = strategy.row_weights, strategy.distinct_inputs
     each = (np.where(codes == place, weights, -weights) for place in range(strategy.classes))
     sums = [np.bincount(strategy.index, u, minlength=inputs) for u in each]
@@ -101,16 +101,16 @@ def _(strategy: JointSums, data: Any, bounds: tuple[Pair, ...]) -> Array:
 def _per_outcome(data: Any, strategy: JointSums) -> list[Any]:
     """What each part is measured from."""
     if not isinstance(data, tuple):
-        return [*checked_columns(data, strategy.rows, len(strategy.parts)).T]
+        return [*check_output_columns(data, strategy.rows, len(strategy.parts)).T]
     inputs, outcomes, *whose = data
-    columns = checked_columns(outcomes, len(inputs), len(strategy.parts))
+    columns = check_output_columns(outcomes, len(inputs), len(strategy.parts))
     return [(inputs, column, *whose) for column in columns.T]
 
 
 @exact.register
 def _(strategy: BinSums, data: Any, bounds: Pair) -> Array:
     """The sum of the outputs over every bin."""
-    u = clipped_outputs(data, strategy.rows, bounds)
+    u = clip_outputs(data, strategy.rows, bounds)
     return np.bincount(strategy.index, u, minlength=strategy.size).astype(float)
 
 
@@ -135,7 +135,7 @@ def _(strategy: Features, data: Any, bounds: Pair) -> Array:
     counted = phi if weights is None else phi * weights[:, None]
     values = _values(strategy, u, lambda u: (u,), shares_about_even)
     sums = [counted.T @ each for each in values]
-    parts = [strategy.gram_weight * packed(phi.T @ counted), *sums]
+    parts = [strategy.gram_weight * pack_symmetric(phi.T @ counted), *sums]
     return _with_energy(strategy, parts, u, weights)
 
 
@@ -161,7 +161,7 @@ def _records(
     """Inputs within the domain, outputs in [-1, 1] or places of labels among the classes, and the
     weights of records of people."""
     X, y, *whose = data
-    inputs = clipped_inputs(X, strategy.low, strategy.high)
+    inputs = clip_inputs(X, strategy.low, strategy.high)
     if len(whose) != int(strategy.whole_people):
         raise ValueError("groups go with a measurement of people, and with no other.")
     if not whose:
@@ -179,8 +179,8 @@ def _records(
 
 def _outcomes(strategy: Bins | Features, y: Any, rows: int, bounds: Pair) -> Array:
     if strategy.classes > 1:
-        return checked_outputs(y, rows)
-    return clipped_outputs(y, rows, bounds)
+        return check_outputs(y, rows)
+    return clip_outputs(y, rows, bounds)
 
 
 def _values(

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
-from privgp.vault.values import entries, is_row, is_typed, number, numbers
+from privgp.vault.values import entries, is_plain, is_row, number, numbers
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Questions:
     table: Any = field(repr=False, default=None)
 
 
-def checked_questions(X: Any) -> Questions:
+def check_questions(X: Any) -> Questions:
     """Inputs of validation records, read entry by entry.
 
     Parameters
@@ -55,7 +55,7 @@ def checked_questions(X: Any) -> Questions:
         raise ValueError("X_val must be a table of numbers and texts, a row per record.") from None
 
 
-def predicted(model: Any, questions: Questions) -> Any:
+def predict_records(model: Any, questions: Questions) -> Any:
     """The predictions for each record: an array or a list, (records,) or (records, values).
 
     All at once if the types of table and model allow it, otherwise record by record.
@@ -72,7 +72,7 @@ def _has_one_type(model: Any) -> bool:
     """Whether training fixed the type of a model's predictions: classes of one type, or numbers."""
     classes = getattr(model, "classes_", None)
     if classes is not None:
-        return is_typed(classes)
+        return is_plain(classes)
     try:
         return bool(is_regressor(model))
     except Exception:  # no estimator of scikit-learn

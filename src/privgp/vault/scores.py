@@ -13,8 +13,8 @@ import numpy as np
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 from privgp.vault.checks.roles import check_roles
-from privgp.vault.questions import Questions, checked_questions, predicted
-from privgp.vault.values import column, differ, entries, is_finite, is_typed, label, numbers, plain
+from privgp.vault.questions import Questions, check_questions, predict_records
+from privgp.vault.values import column, differ, entries, is_finite, is_plain, label, numbers, plain
 
 LOSSES = ("accuracy", "squared_error", "absolute_error")
 
@@ -110,7 +110,7 @@ class Validation:
         return self.X.rows
 
 
-def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
+def check_validation(X: Any, y: Any, loss: Loss) -> Validation:
     """Private validation records, refused before anything is spent if they could not be scored.
 
     Errors quote nothing.
@@ -130,7 +130,7 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
         outputs, _ = column(y)
     except (TypeError, ValueError, LookupError):
         raise ValueError("y_val must be one-dimensional.") from None
-    inputs = checked_questions(X)
+    inputs = check_questions(X)
     if len(outputs) == 0 or len(outputs) != inputs.rows:
         raise ValueError("X_val and y_val must have the same number of records, at least one.")
     if loss.kind in ("squared_error", "absolute_error"):
@@ -140,7 +140,7 @@ def checked_validation(X: Any, y: Any, loss: Loss) -> Validation:
             raise ValueError("y_val must be numbers.") from None
     if not _all_finite(outputs):
         raise ValueError("Input y_val contains NaN or infinity.")
-    if callable(loss.kind) or not is_typed(outputs):
+    if callable(loss.kind) or not is_plain(outputs):
         outputs = [plain(value) for value in outputs]
         if any(label(value) is None for value in outputs):
             raise ValueError("y_val must be labels: numbers, texts or bytes.")
@@ -161,7 +161,7 @@ def mean_loss(model: Any, validation: Validation) -> float:
     try:
         with warnings.catch_warnings():  # a warning could quote what it is about
             warnings.simplefilter("ignore")
-            predictions = predicted(model, validation.X)
+            predictions = predict_records(model, validation.X)
     except Exception:
         raise ValueError("the model could not predict the records of X_val.") from None
     losses = record_losses(validation.y, predictions, validation.loss)
@@ -230,7 +230,7 @@ def _alone(value: Any) -> Any:
 def _numbers(predictions: Any) -> Array:
     """Predictions as numbers; one that is missing is none."""
     try:
-        if is_typed(predictions):
+        if is_plain(predictions):
             return numbers(predictions)
         return numbers([math.nan if value is None else value for value in predictions])
     except (TypeError, OverflowError):
@@ -238,6 +238,6 @@ def _numbers(predictions: Any) -> Array:
 
 
 def _all_finite(outputs: Any) -> bool:
-    if is_typed(outputs):
+    if is_plain(outputs):
         return outputs.dtype.kind != "f" or bool(np.all(np.isfinite(outputs)))
     return all(is_finite(value) for value in outputs)

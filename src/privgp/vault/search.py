@@ -18,7 +18,7 @@ from privgp.vault.scores import Validation, mean_loss
 from privgp.vault.select import EXPONENTIAL, choose
 
 
-def measured_loss(
+def measure_loss(
     model: Any, validation: Validation, noise: GaussianNoise, rng: Random = None
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget.

@@ -14,7 +14,7 @@ from opendp.mod import enable_features
 from privgp.privacy.selection import Fold, ResidualBound, selection_scale
 from privgp.types import Array, Integers, Pair, Random
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
-from privgp.vault.validate import clipped_outputs
+from privgp.vault.validate import clip_outputs
 
 CHOICES = PERMUTE_AND_FLIP, EXPONENTIAL = "permute-and-flip", "exponential"
 SELECTION_SAMPLER = (
@@ -130,7 +130,7 @@ def root_utilities(
 
     """
     rows = len(y)
-    u = clipped_outputs(y, rows, bounds)
+    u = clip_outputs(y, rows, bounds)
     utilities, largest = [], 0.0
     for folds, noise in candidates:
         bound, energy = ResidualBound(rows), 0.0

@@ -8,14 +8,14 @@ import numpy as np
 
 from privgp.engine.local import Engine, Threads
 from privgp.gp.measurement import Measurement
-from privgp.plan.inputs.rows import Chunk, Rows, block_number, summed
+from privgp.plan.inputs.rows import Chunk, Rows, block_number, sum_blocks
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.columns import Adding, RowColumns, Totals
 from privgp.plan.streamed.sums import ENERGIES
 from privgp.types import Array, Pair, Random
 from privgp.vault.masked import Key, Masked
 from privgp.vault.noise import add_noise
-from privgp.vault.validate import checked_outputs, clipped_outputs
+from privgp.vault.validate import check_outputs, clip_outputs
 
 
 class Outputs(Protocol):
@@ -27,7 +27,7 @@ class Outputs(Protocol):
     def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
         """Every chunk of a block with its outputs."""
 
-    def check_unchanged(self) -> None:
+    def refuse_changes(self) -> None:
         """Refuse outputs that were changed while they were read."""
 
 
@@ -51,7 +51,7 @@ class ArrayOutputs:
     @classmethod
     def of(cls, y: Any, rows: Any) -> "ArrayOutputs":
         """Checked, and in the order in which rows are worked on."""
-        values = checked_outputs(y, rows.total)
+        values = check_outputs(y, rows.total)
         return cls(values if rows.persons is None else values[rows.places])
 
     def beside(self, rows: Any, number: int) -> list[PrivateRows]:
@@ -68,7 +68,7 @@ class ArrayOutputs:
             yield chunk, self.values[first : first + len(chunk.inputs)]
             first += len(chunk.inputs)
 
-    def check_unchanged(self) -> None:
+    def refuse_changes(self) -> None:
         """They are in memory."""
 
 
@@ -84,7 +84,7 @@ class RowSums:
 
     def measure(self, plan: Plan, random_state: Random = None) -> Measurement:
         """Spend the budget once: add the noise of a plan that was made of the totals."""
-        private = self.masked.opened(self.key)
+        private = self.masked.unmask(self.key)
         sums = self.columns.lattice("absolute").join(private[:, :-1])
         energy = float(ENERGIES.join(private[:, -1]))
         numbers = add_noise(plan.strategy.with_energy(sums, energy), plan.noise, random_state)
@@ -108,9 +108,9 @@ def sum_rows(
     engine, key = engine or Threads(), Key.new()
     blocks = outputs.beside(rows, block_number(rows.count, engine))
     function = Measured(columns, bounds, whole, change, key)
-    added, masked = summed(function, _plus, blocks, engine, watch)
-    outputs.check_unchanged()
-    return RowSums(columns.joined(added), columns, bounds, masked, key)
+    added, masked = sum_blocks(function, _plus, blocks, engine, watch)
+    outputs.refuse_changes()
+    return RowSums(columns.join_totals(added), columns, bounds, masked, key)
 
 
 @dataclass(frozen=True, repr=False)
@@ -125,7 +125,7 @@ class Measured:
 
     def __call__(self, part: tuple[Chunk, Any]) -> tuple[Adding, Masked]:
         chunk, y = part
-        u = clipped_outputs(y, len(chunk.inputs), self.bounds)
+        u = clip_outputs(y, len(chunk.inputs), self.bounds)
         B, shares, added = self.columns.chunk(chunk, whole=self.whole, change=self.change)
         sums = self.columns.lattice("absolute").split(B @ u)
         energy = ENERGIES.split(np.atleast_1d(np.dot(shares, u * u)))

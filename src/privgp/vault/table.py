@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.columns.table import Table, joined
+from privgp.gp.columns.table import Table, join_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import Chunk
 from privgp.storage.tables import Files
@@ -89,12 +89,12 @@ class TableOutput:
         for _, _, table in self.files.batches((self.name,)):
             self.read(table)
 
-    def check_unchanged(self) -> None:
+    def refuse_changes(self) -> None:
         """Refuse files that are not those that were opened.
 
         Rows read before and after a change could hold one person twice.
         """
-        self.files.check_unchanged()
+        self.files.refuse_changes()
 
     def read(self, table: Any) -> Any:
         """The outputs in a frame, (rows,)."""
@@ -160,7 +160,7 @@ def gather_outputs(
         now = np.concatenate([_people(frame[people]) for frame in frames])
         if codes is None or not np.array_equal(now, codes):
             raise ValueError(CHANGED)
-    outputs.check_unchanged()
+    outputs.refuse_changes()
     if classes is not None:
         labels = [each for frame in frames for each in _labels(frame[outputs.name], classes)]
         return Sealed(labels, len(labels))
@@ -195,7 +195,7 @@ def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> N
         except ValueError:
             raise ValueError(WRONG_INPUTS) from None
     try:
-        cells = [joined([frame[name].to_numpy() for frame in frames]) for name in names]
+        cells = [join_cells([frame[name].to_numpy() for frame in frames]) for name in names]
     except Exception:  # of other libraries: they may quote values
         raise ValueError(WRONG_KINDS) from None
     return Table(tuple(names), tuple(cells))

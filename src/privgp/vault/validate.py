@@ -21,7 +21,7 @@ TOO_LARGE = (
 )
 
 
-def checked_outputs(y: Any, rows: int) -> Array:
+def check_outputs(y: Any, rows: int) -> Array:
     """Outputs as finite float64 numbers, one per row, (rows,).
 
     Parameters
@@ -62,16 +62,16 @@ def checked_outputs(y: Any, rows: int) -> Array:
 
 def seal_outputs(y: Any, rows: int) -> Sealed:
     """The same, on the way to the vault's other functions."""
-    return Sealed(checked_outputs(y, rows), rows)
+    return Sealed(check_outputs(y, rows), rows)
 
 
 def seal_inputs(X: Any, columns: int) -> Sealed:
     """Private inputs, checked, on the way to the vault's other functions."""
-    inputs = checked_inputs(X, columns)
+    inputs = check_private_inputs(X, columns)
     return Sealed(inputs, len(inputs))
 
 
-def checked_columns(y: Any, rows: int, columns: int) -> Array:
+def check_output_columns(y: Any, rows: int, columns: int) -> Array:
     """Several outputs of every row as finite float64 numbers, (rows, columns); refuses as above."""
     try:
         values = _table(unseal(y), columns)
@@ -98,25 +98,25 @@ def column_names(y: Any) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if len({*names}) == len(names) else None
 
 
-def clipped_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
+def clip_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
     """Outputs clipped to their public bounds and scaled to [-1, 1], (rows,).
 
     Parameters
     ----------
     y, rows
-        As in ``checked_outputs``.
+        As in ``check_outputs``.
     bounds
         Declared, (low, high).
 
     """
-    values = checked_outputs(y, rows)
+    values = check_outputs(y, rows)
     low, high = bounds
     half = 0.5 * high - 0.5 * low
     scaled = (np.clip(values, low, high) - (0.5 * high + 0.5 * low)) / half
     return np.clip(scaled, -1.0, 1.0)
 
 
-def checked_inputs(X: Any, columns: int) -> Array:
+def check_private_inputs(X: Any, columns: int) -> Array:
     """Private inputs as finite float64 numbers, (rows, columns).
 
     Raises
@@ -138,7 +138,7 @@ def checked_inputs(X: Any, columns: int) -> Array:
     return values
 
 
-def clipped_inputs(X: Any, low: Array, high: Array) -> Array:
+def clip_inputs(X: Any, low: Array, high: Array) -> Array:
     """Private inputs projected onto the domain.
 
     Parameters
@@ -154,7 +154,7 @@ def clipped_inputs(X: Any, low: Array, high: Array) -> Array:
         (rows, columns)
 
     """
-    return np.clip(checked_inputs(X, len(low)), low, high)
+    return np.clip(check_private_inputs(X, len(low)), low, high)
 
 
 def _table(X: Any, columns: int) -> Array:
@@ -181,7 +181,7 @@ def column_numbers(cells: Any, rows: int) -> Array:
             cells = [read_number(cell) for cell in cells]
         except (TypeError, OverflowError):
             raise ValueError("y must be finite numbers.") from None
-    return checked_outputs(cells, rows)
+    return check_outputs(cells, rows)
 
 
 def column_labels(cells: list[Any]) -> NDArray[np.str_]:

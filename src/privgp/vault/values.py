@@ -80,7 +80,7 @@ def column(held: Any) -> tuple[list[Any] | NDArray[Any], bool]:
     return [entry[0] for entry in inner], True
 
 
-def is_typed(values: Any) -> bool:
+def is_plain(values: Any) -> bool:
     """Whether values are an array of numbers (of no more than 64 bits), texts or bytes."""
     if not isinstance(values, np.ndarray) or values.dtype == np.longdouble:
         return False
@@ -239,7 +239,7 @@ def person(value: Any) -> Hashable:
         return _other_person(value)
     kind, held = found
     if kind != NUMBER:
-        return _written_person(_decoded(held) if kind == BYTES else held)
+        return _normalise_person(_decode_text(held) if kind == BYTES else held)
     if isinstance(held, float) and abs(held) >= WHOLE_FLOATS:
         raise OverflowError
     if isinstance(held, Decimal) and held.adjusted() > MOST_DIGITS:
@@ -247,7 +247,7 @@ def person(value: Any) -> Hashable:
     return str(int(held) if held == int(held) else float(held))
 
 
-def _decoded(held: bytes) -> str:
+def _decode_text(held: bytes) -> str:
     try:
         return held.decode("utf-8")
     except UnicodeDecodeError:
@@ -266,7 +266,7 @@ def _other_person(value: Any) -> Hashable:
     return str(value) if isinstance(value, UUID) else found
 
 
-def _written_person(text: str) -> str | None:
+def _normalise_person(text: str) -> str | None:
     """A text without what is not seen: spaces around it, parts of one letter, marks of no width. Where
     it is a numeral, a truth value or a date, what that says."""
     if not (text.isascii() and text.isprintable()):
@@ -305,7 +305,7 @@ def differ(labels: Any, predictions: Any) -> Array:
     A prediction that is no label is wrong. Arrays of one kind are compared at once: no entry is
     changed for it.
     """
-    both = is_typed(labels) and is_typed(predictions)
+    both = is_plain(labels) and is_plain(predictions)
     if both and labels.dtype.kind == predictions.dtype.kind:
         return np.asarray(labels != predictions, dtype=np.float64)
     pairs = [(label(y), label(p)) for y, p in zip(labels, predictions, strict=True)]

@@ -31,9 +31,9 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import promise_of
 from privgp.release.certificate.wording import guideline
 from privgp.server import api, guard
-from privgp.server.answers import predicted
-from privgp.server.app import _refused, _told
-from privgp.server.views.page import certified
+from privgp.server.answers import predict_points
+from privgp.server.app import _answer_refusal, _error
+from privgp.server.views.page import certificate_context
 from privgp.storage import archive
 from tests.adversary.replay.freezing import modules
 from tests.adversary.replay.leaving import Left, differing
@@ -166,9 +166,9 @@ def in_a_header(patch: Patch, secret: Secret) -> None:
 
 def in_a_served_refusal(patch: Patch, secret: Secret) -> None:
     def other(_: Any, problem: Any) -> Any:
-        return _told(problem.status, problem.sentence + secret.text)
+        return _error(problem.status, problem.sentence + secret.text)
 
-    instead(patch, _refused, other)
+    instead(patch, _answer_refusal, other)
 
 
 # (leak, ways that must show it where a run has them, how it is planted)
@@ -191,12 +191,12 @@ PLANTED: tuple[tuple[str, str, Callable[[Patch, Secret], None]], ...] = (
         api._only, lambda facts, secret: {**facts, "note": secret.text}
     )),
     ("prediction", r"answer to .*/predict$", changed(
-        predicted, lambda facts, secret: {**facts, "note": secret.text}
+        predict_points, lambda facts, secret: {**facts, "note": secret.text}
     )),
     ("served refusal", r"refusal to ", in_a_served_refusal),
     ("header", r"headers of ", in_a_header),
     ("served page", r"answer to .*(page.html|[^i]/releases/[^/]*)$", changed(
-        certified, lambda facts, secret: {**facts, "promise": facts["promise"] + secret.text}
+        certificate_context, lambda facts, secret: {**facts, "promise": facts["promise"] + secret.text}
     )),
 )  # fmt: skip
 # The same for what is planted beside every draw. Command and server let no warning through.

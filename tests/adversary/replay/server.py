@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from fastapi.testclient import TestClient
 
-from privgp.models.load import unpacked
+from privgp.models.load import unpack_model
 from privgp.server import api, pages
 from privgp.server.app import application
 from privgp.server.functions import api as functions
@@ -94,7 +94,7 @@ class Dataset:
             visit("POST", f"/api/releases/{made}/predict", json=points)
             visit.all({"plans": plan, "releases": made, "jobs": made})
             file = visit("GET", f"/api/releases/{made}/file").content
-            return unpacked(file), visit.left | of_content(file, "file of the release")
+            return unpack_model(file), visit.left | of_content(file, "file of the release")
 
     def _ask(self, visit: Visit, folder: Path) -> Any:
         asked: dict[str, Any] = {**(self.function or {})}

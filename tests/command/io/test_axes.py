@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from privgp.command import with_pairs_joined
+from privgp.command import join_pairs
 from privgp.command.errors import Refusal
 from privgp.command.io.axes import grid, read_ranges, read_targets
 from tests.command.running import BUDGET, COLUMNS, QUICK, run
@@ -90,9 +90,9 @@ AGE, BMI = (0.0, 90.0), (15.0, 50.0)
 def test_pairs_become_one_word() -> None:
     given = ["plan", "--x-bounds", "0", "90", "--x-bounds", "-1", "1e2", "--x-bounds=2:3"]
     joined = ["plan", "--x-bounds=0:90", "--x-bounds=-1:1e2", "--x-bounds=2:3"]
-    assert with_pairs_joined(given) == joined
-    assert with_pairs_joined(["--x-bounds", "0"]) == ["--x-bounds", "0"]
-    assert with_pairs_joined(["--domain", "0", "1"]) == ["--domain", "0", "1"]  # two numbers there
+    assert join_pairs(given) == joined
+    assert join_pairs(["--x-bounds", "0"]) == ["--x-bounds", "0"]
+    assert join_pairs(["--domain", "0", "1"]) == ["--domain", "0", "1"]  # two numbers there
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ def test_longitudes_are_shown_next_to_each_other() -> None:
     place = Place(("lat", "lon"))
     degrees = np.array([[-17.0, 178.0], [-16.0, -179.0], [-18.0, 179.5]])
     assert place.ends(degrees).tolist() == [[-18.0, -16.0], [178.0, 181.0]]
-    assert place.cells(place.shown(degrees))[1].tolist() == [178.0, -179.0, 179.5]
+    assert place.cells(place.unwrap(degrees))[1].tolist() == [178.0, -179.0, 179.5]
     west = np.array([[40.0, -120.0], [50.0, -70.0]])
-    assert np.array_equal(place.shown(west), west)
+    assert np.array_equal(place.unwrap(west), west)
 
 
 def test_a_crs_is_turned_into_places() -> None:
@@ -136,13 +136,13 @@ TABLE = {
 def test_what_columns_cannot_be_is_refused_in_one_sentence(columns, words) -> None:
     table = Table.of(TABLE)
     with pytest.raises(ValueError, match=words):
-        Inputs.of(table, columns).located(table)  # type: ignore[union-attr]
+        Inputs.of(table, columns).locate_table(table)  # type: ignore[union-attr]
 
 
 def test_a_missing_cell_is_named_by_its_row() -> None:
     table = Table.of({**TABLE, "age": [1.0, None, 3.0]})
     with pytest.raises(ValueError, match=r"'age' has no value in row 2: fill it in"):
-        Inputs.of(table, {"age": "number"}).located(table)  # type: ignore[union-attr]
+        Inputs.of(table, {"age": "number"}).locate_table(table)  # type: ignore[union-attr]
 
 
 def test_numbers_alone_need_no_columns() -> None:

@@ -20,7 +20,7 @@ from privgp.gp.inference import learning
 from privgp.gp.inference.evidence import condition, fit
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.inference.proposals import thinned
+from privgp.gp.inference.proposals import thin_weights
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 
@@ -136,13 +136,13 @@ def test_with_many_draws_it_is_the_sum_over_a_grid(monkeypatch):
 @pytest.mark.parametrize("noise_std", [0.05, 1.0, 20.0])
 def test_enough_draws_carry_the_weight(seed, noise_std, monkeypatch):
     seen = []
-    weighted = learning._weighted
+    weighted = learning._weigh_draws
 
     def watched(*given):
         seen.append(weighted(*given))
         return seen[-1]
 
-    monkeypatch.setattr(learning, "_weighted", watched)
+    monkeypatch.setattr(learning, "_weigh_draws", watched)
     f, t = problem(seed, noise_std, energy=True)
     learn(f, t, [PRIOR])
     (drawn,) = seen
@@ -168,7 +168,7 @@ def test_hyperparameters_that_are_given_are_kept():
 def test_thinned_weights_sum_to_one_and_heavy_ones_stay(raw, count, power):
     weights = np.array(raw) ** power + 1e-12
     weights /= weights.sum()
-    kept = dict(thinned(weights, count))
+    kept = dict(thin_weights(weights, count))
     assert len(kept) <= count + 1
     assert_allclose(sum(kept.values()), 1.0, rtol=1e-9)
     for i in np.flatnonzero(weights >= 1.0 / count):
@@ -185,7 +185,7 @@ def test_a_thinned_mixture_has_nearly_the_mean_and_variance_of_the_whole(spread)
         weights /= weights.sum()
         x = rng.standard_normal(3000)
         mean, std = weights @ x, np.sqrt(weights @ x**2 - (weights @ x) ** 2)
-        places, shares = map(np.array, zip(*thinned(weights, 64), strict=True))
+        places, shares = map(np.array, zip(*thin_weights(weights, 64), strict=True))
         thin = shares @ x[places]
         thin_std = np.sqrt(shares @ x[places] ** 2 - thin**2)
         off.append([(thin - mean) / std, thin_std / std - 1.0])

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference import linked
 from privgp.gp.inference.evidence import condition
-from privgp.gp.inference.linked import Outcomes, learn_linked, linked_posterior, settle
+from privgp.gp.inference.linked import Outcomes, learn_outcomes, outcome_posterior, settle
 from privgp.gp.links import LOG, LOGIT, PROBIT, Link
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, prior_about
@@ -110,7 +110,7 @@ def test_the_scatter_is_exact_where_every_input_is_a_node():
         0.5,
     )
     mean = rng.standard_normal(5)
-    line, numbers = outcomes.linearised(mean, np.zeros(5))
+    line, numbers = outcomes.linearise(mean, np.zeros(5))
     p = LOGIT.mean(mean)
     assert_allclose(line.fixed_gram, (B * rows * p * (1 - p)) @ B.T)
     assert_allclose(line.weights, B * rows * p * (1 - p))
@@ -130,10 +130,10 @@ def test_sums_that_no_probability_gives_still_have_a_finite_answer():
 def test_learned_models_have_weights_and_give_the_same_posterior_twice():
     outcomes = some_outcomes(LOGIT, 0.5, is_laplace=True)
     start = Hyperparameters(ConstantKernel(1.0) * RBF(0.4) + ConstantKernel(4.0, "fixed"), 0.2)
-    models = learn_linked(outcomes, (prior_about(start, noise_free=False),))
+    models = learn_outcomes(outcomes, (prior_about(start, noise_free=False),))
     assert sum(model.weight for model in models) == pytest.approx(1.0, abs=1e-9)
     X = np.linspace(-0.2, 1.2, 7)[:, None]
-    first, second = (linked_posterior(outcomes, models).mixture(X) for _ in range(2))
+    first, second = (outcome_posterior(outcomes, models).mixture(X) for _ in range(2))
     assert_array_equal(first.means, second.means)
     assert np.all(first.variances > 0.0)
 
@@ -142,7 +142,7 @@ def test_models_of_next_to_no_weight_are_left_out_and_the_others_sum_to_one(monk
     monkeypatch.setattr(linked, "LEAST", 0.01)
     outcomes = some_outcomes(LOGIT, 0.5)
     start = Hyperparameters(ConstantKernel(1.0) * RBF(0.4) + ConstantKernel(4.0, "fixed"), 0.2)
-    models = learn_linked(outcomes, (prior_about(start, noise_free=False),))
+    models = learn_outcomes(outcomes, (prior_about(start, noise_free=False),))
     assert min(model.weight for model in models) > 0.01
     assert sum(model.weight for model in models) == pytest.approx(1.0, abs=1e-12)
 
@@ -158,7 +158,7 @@ def test_a_model_that_cannot_be_conditioned_is_left_out(monkeypatch):
         return sound(functionals, measurement, model, smooth)
 
     monkeypatch.setattr(linked, "condition", fails)
-    (left,) = linked_posterior(outcomes, models).components
+    (left,) = outcome_posterior(outcomes, models).components
     assert left.model == replace(models[1], weight=1.0)
     with pytest.raises(np.linalg.LinAlgError):
-        linked_posterior(outcomes, models[:1])
+        outcome_posterior(outcomes, models[:1])

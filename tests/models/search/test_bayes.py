@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from privgp import PrivateBayesSearchCV, compose
-from privgp.gp.surrogate import fixed_prior
+from privgp.gp.surrogate import known_prior
 from privgp.privacy.kusner import largest_gain
 from tests.models.looking_up import Column, records
 
@@ -108,7 +108,7 @@ def test_the_plan_shows_the_papers_theorems():
 
 def test_the_papers_regret_is_computed_from_the_space():
     plan = search(method="kusner", n_iter=25, assume={"lengthscale": 0.4}).plan(898)
-    gain = largest_gain(plan.space.points, fixed_prior(1, 0.4, 2.5), 25, 0.1)
+    gain = largest_gain(plan.space.points, known_prior(1, 0.4, 2.5), 25, 0.1)
     beta = 2 * np.log(8 * 25**2 * np.pi**2 / (3 * 5e-6))
     regret = np.sqrt(8 / np.log(1 + 100) * beta * gain) / np.sqrt(25)
     assert plan.constants.regret == pytest.approx(regret, rel=1e-9)

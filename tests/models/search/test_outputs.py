@@ -198,7 +198,7 @@ def test_the_choice_is_made_with_its_share_and_a_sensitivity_that_neighbours_rea
 
 
 def test_too_much_left_for_the_release_is_noticed_before_anything_is_drawn(monkeypatch):
-    monkeypatch.setattr(search_outputs, "remaining_epsilon", lambda epsilon, delta, spent: epsilon)
+    monkeypatch.setattr(search_outputs, "epsilon_left", lambda epsilon, delta, spent: epsilon)
     X, y = some_data()
     found = search("permute-and-flip").fit(X, y)
     assert found.best_estimator_.epsilon == 2.0 - 0.6

@@ -41,7 +41,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
     shares = [1, 2, 3, 4]  # so that every step is known by its noise
     whole, path = fit(tmp_path / "whole", budget_split=shares), tmp_path / "state"
     append, count, draws = state.SearchState._append, [0], []
-    measured = bayes.measured_loss
+    measured = bayes.measure_loss
 
     def dying(self, line):
         count[0] += 1
@@ -58,7 +58,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
         draws.append(arguments[2].std)
         return measured(*arguments)
 
-    monkeypatch.setattr(bayes, "measured_loss", counted)
+    monkeypatch.setattr(bayes, "measure_loss", counted)
     monkeypatch.setattr(state.SearchState, "_append", dying)
     with pytest.raises(Killed):
         fit(path, budget_split=shares)
@@ -80,7 +80,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
 def test_a_finished_search_is_only_read_again(tmp_path, monkeypatch):
     first = fit(tmp_path / "state", random_state=None)
     before = (tmp_path / "state").read_bytes()
-    monkeypatch.setattr(bayes, "measured_loss", lambda *a: pytest.fail("drawn again"))
+    monkeypatch.setattr(bayes, "measure_loss", lambda *a: pytest.fail("drawn again"))
     again = fit(tmp_path / "state", random_state=None)
     assert again.best_score_ == first.best_score_
     assert again.best_params_ == first.best_params_

@@ -17,7 +17,7 @@ from privgp.plan.bins.build import Aim, aware_bins, best_bins, best_pure_bins, d
 from privgp.plan.bins.counts import bin_functionals, counts_given
 from privgp.plan.bins.energy import Scatter
 from privgp.plan.build import Budget, Question
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.start import initial_priors
 from privgp.privacy.noise import LAPLACE, gaussian_noise
 from privgp.vault.measure import exact as without_noise
 
@@ -29,7 +29,7 @@ def setting(inputs: int, rows: int, epsilon: float):
     """The prior, the aim, the noise and the targets of a plan for outputs of width 1."""
     spread = 1.0 / np.sqrt(12.0)
     even = np.array([[0.5 - spread] * inputs, [0.5 + spread] * inputs])
-    prior = starting_priors(even, Question((-HALF, HALF)), learned=False)[0]
+    prior = initial_priors(even, Question((-HALF, HALF)), learned=False)[0]
     noise = gaussian_noise(epsilon, 1e-5, 1, 2.0, 0.0).std
     low, high = np.zeros(inputs), np.ones(inputs)
     targets = Grid(low, high, (50,) if inputs == 1 else (11, 11)).centres()
@@ -124,7 +124,7 @@ def test_nodes_give_the_integral_kernel(inputs, parts):
         kernel = prior.start.kernel
         kernel = kernel.clone_with_theta(kernel.theta + step)
         exact = integral_gram(kernel, low, low + 1.0 / parts)
-        averaged = bins.averaged(evaluate(kernel, nodes))
+        averaged = bins.average_over_bins(evaluate(kernel, nodes))
         np.testing.assert_allclose(averaged, exact, atol=tolerance * float(exact.max()))
 
 
@@ -133,7 +133,7 @@ def test_averages_are_taken_bin_by_bin():
     nodes, _ = bins.nodes()
     middle = bins.centres()
     for j in range(2):
-        np.testing.assert_allclose(bins.averaged(nodes[:, j]), middle[:, j])
+        np.testing.assert_allclose(bins.average_over_bins(nodes[:, j]), middle[:, j])
     np.testing.assert_array_equal(bins.of(nodes), np.repeat(np.arange(6), len(nodes) // 6))
 
 

@@ -8,8 +8,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.links import LOGIT, PROBIT
-from privgp.plan.classes.declared import declared_classes
-from privgp.plan.classes.latent import scaled, steepest
+from privgp.plan.classes.declared import check_classes
+from privgp.plan.classes.latent import rescale, steepest
 
 
 @pytest.mark.parametrize(
@@ -22,8 +22,8 @@ from privgp.plan.classes.latent import scaled, steepest
     ],
 )
 def test_classes_are_sorted(given, sorted_):
-    assert declared_classes(given) == sorted_
-    assert declared_classes(sorted_) == sorted_
+    assert check_classes(given) == sorted_
+    assert check_classes(sorted_) == sorted_
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_classes_are_sorted(given, sorted_):
 )
 def test_what_cannot_be_classes_is_refused(bad):
     with pytest.raises(ValueError, match="classes must"):
-        declared_classes(bad)
+        check_classes(bad)
 
 
 def test_scaling_a_kernel_back_gives_the_kernel():
     kernel = RBF(0.5) + ConstantKernel(0.3)
     X = np.linspace(0, 1, 5)[:, None]
-    small = scaled(kernel, 0.25)
+    small = rescale(kernel, 0.25)
     assert evaluate(small, X) == pytest.approx(evaluate(kernel, X) / 16.0)
-    assert scaled(small, 4.0) == kernel
+    assert rescale(small, 4.0) == kernel
 
 
 def test_the_steepest_slopes():

@@ -18,7 +18,7 @@ from privgp.plan.designs.noise_aware import (
     aware_design,
     certify,
     gain,
-    unexplained,
+    residual_factors,
 )
 from privgp.plan.strategy import strategy_for_rows
 from tests.conftest import real_data
@@ -54,7 +54,7 @@ def total(hypotheses):
 
 
 def certified(B, hypotheses, noise=NOISE) -> Certificate:
-    E = unexplained(B, hypotheses, noise)
+    E = residual_factors(B, hypotheses, noise)
     error = total(hypotheses) - gain(B, hypotheses, noise)[0]
     return certify(B, error, E.T @ E, noise)
 
@@ -176,7 +176,7 @@ def test_the_slope_and_its_root_certify_the_same_floor():
     for m in (1, 3):
         B = unit(np.random.default_rng(m).standard_normal((m, INPUTS)))
         error = total(hypotheses) - gain(B, hypotheses, NOISE)[0]
-        root = certify(B, error, unexplained(B, hypotheses, NOISE), NOISE, is_root=True)
+        root = certify(B, error, residual_factors(B, hypotheses, NOISE), NOISE, is_root=True)
         assert root.floor == pytest.approx(certified(B, hypotheses).floor, rel=1e-9)
 
 
@@ -184,7 +184,7 @@ def test_a_root_that_happens_to_be_square_certifies_the_same_floor():
     hypotheses = example(2, count=1)
     B = unit(np.random.default_rng(1).standard_normal((3, INPUTS)))
     error = total(hypotheses) - gain(B, hypotheses, NOISE)[0]
-    E = unexplained(B, hypotheses, NOISE)
+    E = residual_factors(B, hypotheses, NOISE)
     assert E.shape == (INPUTS, INPUTS)
     floor = certify(B, error, E, NOISE, is_root=True).floor
     assert floor == pytest.approx(certified(B, hypotheses).floor, rel=1e-9)

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose
 
 from privgp import PrivateGPRegressor, compose
 from privgp.plan.choice import indicators
-from privgp.plan.designs.noise_aware import Hypothesis, gain, log_left
+from privgp.plan.designs.noise_aware import Hypothesis, gain, log_variance_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.strategy import OutputSums, strategy_of_groups
 from privgp.privacy.noise import LAPLACE
@@ -86,7 +86,7 @@ def test_groups_are_the_best_of_all_numbers_tried():
     noises = (400.0, 0.01)
 
     def left(noise: float) -> Callable[[np.ndarray], float]:
-        return lambda groups: log_left(indicators(groups), [hypothesis], noise)
+        return lambda groups: log_variance_left(indicators(groups), [hypothesis], noise)
 
     few, many = (partition([hypothesis], mass, left(noise)) for noise in noises)
     for groups in (few, many):
@@ -110,8 +110,8 @@ def test_what_is_left_is_the_mean_log_of_what_is_not_explained():
     assert_allclose(B.toarray(), dense)
     told = [gain(dense, [m], 0.4)[0] / m.weight for m in models]
     left = sum(m.weight * np.log(m.total - g) for m, g in zip(models, told, strict=True))
-    assert_allclose(log_left(dense, models, 0.4), left, rtol=1e-12)
-    assert_allclose(log_left(B, models, 0.4), left, rtol=1e-12)
+    assert_allclose(log_variance_left(dense, models, 0.4), left, rtol=1e-12)
+    assert_allclose(log_variance_left(B, models, 0.4), left, rtol=1e-12)
 
 
 def test_a_plan_takes_the_noise_that_expects_less_error():

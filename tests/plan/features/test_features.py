@@ -13,7 +13,7 @@ from privgp import PrivateGPRegressor
 from privgp.gp.features import (
     BLOCK_ROWS,
     correlation,
-    leading_features,
+    principal_features,
     spread_points,
     unit_features,
 )
@@ -26,7 +26,7 @@ WEIGHTS = (0.3, 0.5**0.5, 0.9, 1.0, 2.0**0.5, 3.0)
 
 
 def features(number=8, weight=1.0, rows=1, energy=1.0, lengthscale=0.5):
-    of = leading_features(LOW, HIGH, lengthscale, number)
+    of = principal_features(LOW, HIGH, lengthscale, number)
     return Features(**vars(of), rows=rows, gram_weight=weight, energy_weight=energy)
 
 
@@ -62,7 +62,7 @@ def test_no_pair_of_features_and_outputs_moves_further_and_one_does(weight, ener
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_the_bound_is_reached_by_our_features(weight):
     strategy = features(30, weight)
-    first, second = strategy.furthest()
+    first, second = strategy.worst_neighbours()
     assert 0.99 * strategy.sensitivity() <= np.linalg.norm(first - second)
     assert np.linalg.norm(first - second) <= strategy.sensitivity()
 
@@ -110,10 +110,10 @@ def test_the_bits_of_features_are_those_of_the_record_alone():
 
 def test_features_carry_their_kernel():
     """With all features the products are the kernel at the inducing points; and all norms are 1."""
-    of = leading_features(LOW, HIGH, 0.5, 512)
+    of = principal_features(LOW, HIGH, 0.5, 512)
     phi = of.at(of.low + of.inducing[:50] * (of.high - of.low))
     assert_allclose(phi @ phi.T, correlation(of.inducing[:50], of.inducing[:50], 0.5), atol=1e-4)
-    everywhere = leading_features(LOW, HIGH, 0.25, 30).at(spread_points(LOW, HIGH, 64, 9))
+    everywhere = principal_features(LOW, HIGH, 0.25, 30).at(spread_points(LOW, HIGH, 64, 9))
     assert_allclose(np.linalg.norm(everywhere, axis=1), 1.0, rtol=1e-12)
 
 

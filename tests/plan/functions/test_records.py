@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import (
 
 from privgp.plan.functions.records import NUGGET, CheckedFactor, RecordsModel, prior_norm_bound
 from privgp.privacy.posterior_mean import PosteriorShape
-from privgp.vault.states.records import extended_records, first_record_draws
+from privgp.vault.states.records import first_record_draws, grow_records
 from tests.gp.kernels.rows import exactly
 
 KERNELS = {
@@ -141,7 +141,7 @@ def test_coordinates_err_no_more_than_was_added_to_the_sensitivity():
     factor, points = CheckedFactor(kernel, np.ones(1)), np.linspace(0, 1, 20)[:, None]
     for part in np.split(points, [1, 12]):
         rows = factor.propose(part)
-        draws = extended_records(draws, kernel, part, rows.lower, rows.residual)
+        draws = grow_records(draws, kernel, part, rows.lower, rows.residual)
         factor.accept(rows)
     with mpmath.workdps(40):
         K = mpmath.matrix(12, 12)

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privgp.plan.several.arguments import are_several, checked_shares, factors, per_output
+from privgp.plan.several.arguments import are_several, check_output_shares, factors, per_output
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
@@ -60,7 +60,7 @@ def test_the_sensitivity_is_never_exceeded_and_is_reached(law, people, energy):
     # the energy of several rows is bounded apart from their sums
     assert most >= bound * (0.95 if energy and people is not None else 1 - 1e-9)
     if not energy:
-        low, high = strategy.furthest()
+        low, high = strategy.worst_neighbours()
         assert np.linalg.norm(high - low, order) == pytest.approx(bound)
 
 
@@ -123,7 +123,7 @@ def test_parts_of_other_rows_people_or_noise_are_refused():
 )
 def test_bad_shares_are_refused(shares):
     with pytest.raises(ValueError, match="shares"):
-        checked_shares(shares, 2)
+        check_output_shares(shares, 2)
 
 
 def test_what_counts_as_several_bounds():

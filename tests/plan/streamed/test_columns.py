@@ -14,12 +14,12 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from privgp.engine.local import Serial
 from privgp.gp.input_maps import collapse
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.gp.smoothers import exact_smoother, inducing_smoother
+from privgp.gp.smoothers import exact_smoother, node_smoother
 from privgp.plan.build import Budget, Question, make_plan
 from privgp.plan.inputs.rows import ArrayRows, sample
 from privgp.plan.streamed.columns import Columns, residual_gram
-from privgp.plan.streamed.sketch import choose_inducing, sketch_plan
-from privgp.plan.streamed.sums import streamed_strategy
+from privgp.plan.streamed.sketch import choose_inducing_inputs, sketch_plan
+from privgp.plan.streamed.sums import strategy_of_columns
 
 KERNEL, NOISE = ConstantKernel(4.0) * Matern(0.7, nu=2.5), 0.3
 BOUNDS = (-3.0, 3.0)
@@ -51,7 +51,7 @@ def fitc_smoother(kernel, noise_variance, X, counts, targets, nodes):
 def dense(kernel, noise_variances, X, counts, targets, nodes):
     K = evaluate(kernel, nodes, X)
     weighed = K / noise_variances
-    smoother = inducing_smoother(kernel, nodes, (weighed * counts) @ K.T, targets)
+    smoother = node_smoother(kernel, nodes, (weighed * counts) @ K.T, targets)
     return replace(smoother, weights=smoother.weights @ weighed)
 
 
@@ -148,7 +148,7 @@ def test_no_change_of_one_output_moves_the_measurement_further(rows, nodes, unit
     X, Z = rng.normal(size=(rows, 2)), rng.normal(size=(nodes, 2))
     columns = Columns(RBF(1.0), Z, 3.0 * rng.standard_normal((3, nodes)), unit)
     totals = columns.totals(ArrayRows(X, size=7))
-    strategy = streamed_strategy(columns, totals, energy=energy)
+    strategy = strategy_of_columns(columns, totals, energy=energy)
     B, w = columns.at(X)[0], strategy.energy_weight
     grid = np.linspace(-1, 1, 9)
     moved = max(
@@ -157,7 +157,7 @@ def test_no_change_of_one_output_moves_the_measurement_further(rows, nodes, unit
     )  # fmt: skip
     bound = strategy.sensitivity()
     assert moved <= bound <= 1.0001 * moved
-    low, high = strategy.furthest()
+    low, high = strategy.worst_neighbours()
     assert np.linalg.norm(high - low) == pytest.approx(bound, rel=1e-9)
     assert strategy.size == len(low) == 3 + energy
 
@@ -191,13 +191,13 @@ def test_columns_that_are_not_finite_are_refused():
 
 def test_inducing_inputs_are_centres_and_the_same_every_time():
     X = np.random.default_rng(3).normal(size=(400, 2)) * [1.0, 1000.0] + 1e6
-    Z = choose_inducing(X, 25)
+    Z = choose_inducing_inputs(X, 25)
     assert Z.shape == (25, 2)
-    assert np.array_equal(Z, choose_inducing(X.copy(), 25))
+    assert np.array_equal(Z, choose_inducing_inputs(X.copy(), 25))
     assert (X.min(axis=0) <= Z).all()
     assert (X.max(axis=0) >= Z).all()
     few = np.repeat(X[:4], 30, axis=0)
-    assert_allclose(choose_inducing(few, 10), collapse(few)[0])
+    assert_allclose(choose_inducing_inputs(few, 10), collapse(few)[0])
     spread = Z.std(axis=0) / X.std(axis=0)
     assert (spread > 0.6).all()
 

@@ -13,8 +13,8 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.plan.inputs.rows import PeopleRows
-from privgp.plan.streamed.columns import Columns, GroupColumns, streamed_functionals
-from privgp.plan.streamed.sums import streamed_strategy
+from privgp.plan.streamed.columns import Columns, GroupColumns, functionals_of_columns
+from privgp.plan.streamed.sums import strategy_of_columns
 
 
 def rows_of(rng, rows, persons):
@@ -44,7 +44,7 @@ def test_no_person_moves_the_measurement_further(rows, persons, groups, energy, 
     if groups:
         columns = GroupColumns(RBF(1.0), Z, np.eye(2)[:, [0, 1, 1, 0]], False)
     totals = columns.totals(people)
-    strategy = streamed_strategy(columns, totals, energy=energy, people=True)
+    strategy = strategy_of_columns(columns, totals, energy=energy, people=True)
     B, shares = used(columns, people)
     bound, most, order = strategy.sensitivity(), 0.0, 1 if groups else 2
     for person in np.unique(people.codes):
@@ -58,7 +58,7 @@ def test_no_person_moves_the_measurement_further(rows, persons, groups, energy, 
     assert most <= bound * (1 + 1e-12)
     assert most >= 0.9 * 2.0 * totals.largest
     assert totals.persons == len(np.unique(people.codes))
-    low, high = strategy.furthest()
+    low, high = strategy.worst_neighbours()
     assert 0.9 * bound <= np.linalg.norm(high - low, order) <= bound * (1 + 1e-12)
 
 
@@ -70,7 +70,7 @@ def test_functionals_of_people_are_sums_over_their_rows():
     B, e = used(columns, people)
     X = np.concatenate([chunk.inputs for chunk in people.chunks()])
     J = np.linalg.solve(evaluate(columns.kernel, Z), evaluate(columns.kernel, Z, X))
-    f = streamed_functionals(columns, totals, np.zeros((5, 5)))
+    f = functionals_of_columns(columns, totals, np.zeros((5, 5)))
     assert_allclose(f.weights, B @ J.T, atol=1e-6)
     assert_allclose(f.noise_gram, B @ B.T, atol=1e-10)
     assert_allclose(f.energy_gram, (J * e) @ J.T, atol=1e-6)

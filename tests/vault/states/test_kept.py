@@ -112,7 +112,9 @@ def _half(write):
 
 MOMENTS = {
     "before the entry": lambda patch: patch.setattr(state_file, "entry", killed),
-    "half an entry": lambda patch: patch.setattr(StateFile, "_opened", _half(StateFile._opened)),
+    "half an entry": lambda patch: patch.setattr(
+        StateFile, "_open_file", _half(StateFile._open_file)
+    ),
     "entry on its way": lambda patch: patch.setattr(state_file.os, "fdatasync", killed),
     "before the archive": lambda patch: patch.setattr(archive, "pack", killed),
     "archive on its way": lambda patch: patch.setattr(archive.os, "fsync", killed),
@@ -134,7 +136,7 @@ def test_killed_at_any_moment_it_goes_on_with_the_same_function(tmp_path, monkey
     path = tmp_path / "heights.private-state"
     kind = {"inducing": {"inducing": 8}, "records": {"protect": "records", "domain": (0, 10)}}
     with monkeypatch.context() as patch:  # earlier versions drew nothing at the fit
-        patch.setattr(OutputsContents, "drawn_at_once", lambda self: None)
+        patch.setattr(OutputsContents, "draw_at_once", lambda self: None)
         made = function(**kind.get(way, {})).fit(X, Y, state=path)
     known = made.release(ASKED[:3]) if way != "inducing" else np.empty(0)
     with monkeypatch.context() as patch:

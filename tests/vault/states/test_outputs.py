@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.privacy.noise import scaled_noise
-from privgp.vault.states.outputs import extended, first_draws, within_limit
+from privgp.privacy.noise import noise_from_multiplier
+from privgp.vault.states.outputs import first_draws, grow_draws, within_limit
 
-NOISE = scaled_noise(1.0, 50, 2.0, 0.0)
+NOISE = noise_from_multiplier(1.0, 50, 2.0, 0.0)
 INDEX = np.array([0, 0, 1, 2])
 SECRETS = [0.123456789, 0.987654321, 0.5, 0.25]
 
@@ -47,34 +47,34 @@ def test_outputs_are_clipped_scaled_and_added_up_per_input():
 
 def test_simulated_draws_do_not_depend_on_batches():
     rows = np.random.default_rng(0).normal(size=(10, 3)) * 0.1
-    whole = extended(draws(seed=7), rows)
+    whole = grow_draws(draws(seed=7), rows)
     parts = draws(seed=7)
     for row in rows:
-        parts = extended(parts, row[None])
+        parts = grow_draws(parts, row[None])
     assert np.allclose(whole.numbers, parts.numbers, rtol=0, atol=1e-14)
 
 
 def test_draws_lie_on_the_lattice_and_differ():
     rows = np.zeros((20, 3))
-    first, second = (extended(draws(), rows).numbers for _ in range(2))
+    first, second = (grow_draws(draws(), rows).numbers for _ in range(2))
     steps = first / 2.0**NOISE.exponent
     assert np.array_equal(steps, np.rint(steps))
     assert not np.any(first == second)
 
 
 def test_there_are_no_more_coordinates_than_were_accounted_for():
-    state = extended(draws(), np.zeros((50, 3)))
+    state = grow_draws(draws(), np.zeros((50, 3)))
     with pytest.raises(ValueError, match="no coordinates left"):
-        extended(state, np.zeros((1, 3)))
+        grow_draws(state, np.zeros((1, 3)))
 
 
 @pytest.mark.parametrize("rows", [np.zeros((1, 2)), np.zeros(3), np.full((1, 3), np.nan)])
 def test_rows_that_make_no_sense_are_refused_before_a_draw(rows):
     with pytest.raises(ValueError, match="wrong shape or are not finite"):
-        extended(draws(), rows)
+        grow_draws(draws(), rows)
 
 
 def test_nothing_private_is_shown():
-    shown = repr(extended(draws(), np.ones((1, 3)) * 0.1))
+    shown = repr(grow_draws(draws(), np.ones((1, 3)) * 0.1))
     assert "sums" not in shown
     assert "123456" not in shown

@@ -25,7 +25,7 @@ def account_of(url: str | None, dataset: str | None) -> Account | None:
         raise Refusal("--ledger and --dataset go together: give both or neither.")
     if url is None or dataset is None:
         return None
-    return account_in(opened(url), dataset)
+    return account_in(open_ledger(url), dataset)
 
 
 def account_in(ledger: Ledger, dataset: str) -> Account:
@@ -35,13 +35,13 @@ def account_in(ledger: Ledger, dataset: str) -> Account:
         raise refusal(problem, **OPTIONS) from None
 
 
-def opened(url: str, *, create: bool = False) -> Ledger:
+def open_ledger(url: str, *, create: bool = False) -> Ledger:
     """The ledger at an address; a file is made only to open an account."""
-    from privgp.ledger.database import checked_url, sqlite_file  # slow to import
+    from privgp.ledger.database import check_url, sqlite_file  # slow to import
     from privgp.ledger.ledger import Ledger
 
     try:
-        file = sqlite_file(checked_url(url))
+        file = sqlite_file(check_url(url))
         if file is not None and not file.is_file() and not create:
             raise Refusal(f"There is no ledger '{file}': privgp ledger open makes one.")
         return Ledger(url)
@@ -49,7 +49,7 @@ def opened(url: str, *, create: bool = False) -> Ledger:
         raise refusal(problem, **OPTIONS) from None
 
 
-def charged(model: Any) -> tuple[dict[str, Any], list[str]]:
+def charge_facts(model: Any) -> tuple[dict[str, Any], list[str]]:
     """What is told of a charge: facts for JSON, and lines."""
     charge = vars(model).get("charged_")
     if charge is None:
@@ -57,7 +57,7 @@ def charged(model: Any) -> tuple[dict[str, Any], list[str]]:
     return {"ledger": charge}, [f"Charged to '{charge['dataset']}' as entry {charge['entry']}."]
 
 
-def noted(table: Path, account: Account | None, seed: int | None) -> None:
+def note_release(table: Path, account: Account | None, seed: int | None) -> None:
     """Note that a table was released, and warn if it was before and no ledger was charged.
 
     The note is a hash of the table's place, in the user's state folder. It does not know copies,

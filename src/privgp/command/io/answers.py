@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import is_classifier
 
-from privgp.command.errors import Refusal, listed
-from privgp.command.io.columns import answering, in_blocks
+from privgp.command.errors import Refusal, list_names
+from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step
 from privgp.release.release import Release
@@ -41,7 +41,7 @@ class OfFunction:
         """A column for every name, by blocks of rows, so that any number fits into memory."""
         parts = []
         for rows in in_blocks(self.model._released.names, X, BLOCK, step, "Predicting row"):
-            with answering():
+            with refuse_questions():
                 parts.append(self._block(rows, coverage, observation))
         columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
         if not all(np.all(np.isfinite(each)) for each in columns if each.dtype.kind == "f"):
@@ -53,17 +53,17 @@ class OfFunction:
         return [*spread, *self.model.interval(rows, coverage, observation=observation)]
 
     def plot(self, observation: bool, points: Any = None) -> Any:
-        with answering():
+        with refuse_questions():
             return self.model.plot(observation=observation, points=points)
 
-    def told(self, names: Sequence[str], observation: bool) -> str:
+    def describe_columns(self, names: Sequence[str], observation: bool) -> str:
         what = "a new output" if observation else "the rate" if self.of_rates else "the function"
         return f"{names[0]}, and {names[1]} of {what}."
 
     def interval(self, names: Sequence[str]) -> str:
         return f"From {names[2]} to {names[3]} is its interval"
 
-    def mapped(self, names: Sequence[str]) -> dict[str, str]:
+    def map_columns(self, names: Sequence[str]) -> dict[str, str]:
         """The columns whose contours make a map, by what is shown."""
         told = self.model.output_ or {}
         says_it = str(told.get("units")).startswith("per ")
@@ -74,8 +74,8 @@ class OfFunction:
         """The columns' names for a program."""
         return dict(zip(self.names, names, strict=True))
 
-    def described(self) -> list[str]:
-        return [*learned(self.model._released), ERROR_BARS]
+    def describe_fit(self) -> list[str]:
+        return [*describe_model(self.model._released), ERROR_BARS]
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,19 @@ class OfSeveral(OfFunction):
         each = np.array(super()._block(rows, coverage, observation))  # (4, rows, outputs)
         return [*each.transpose(2, 0, 1).reshape(-1, each.shape[1])]
 
-    def told(self, names: Sequence[str], observation: bool) -> str:
-        others = listed(self.model.output_names_[1:])
-        return f"{super().told(names, observation)[:-1]}, and so for {others}."
+    def describe_columns(self, names: Sequence[str], observation: bool) -> str:
+        others = list_names(self.model.output_names_[1:])
+        return f"{super().describe_columns(names, observation)[:-1]}, and so for {others}."
 
-    def mapped(self, names: Sequence[str]) -> dict[str, str]:
+    def map_columns(self, names: Sequence[str]) -> dict[str, str]:
         return dict(zip(self.model.output_names_, names[::4], strict=True))
 
     def facts(self, names: Sequence[str]) -> dict[str, Any]:
         return {name: [*names[place::4]] for place, name in enumerate(super().names)}
 
-    def described(self) -> list[str]:
+    def describe_fit(self) -> list[str]:
         each = zip(self.model._released.each, self.model.output_names_, strict=True)
-        return [*(line for one, name in each for line in learned(one, name)), ERROR_BARS]
+        return [*(line for one, name in each for line in describe_model(one, name)), ERROR_BARS]
 
 
 @dataclass(frozen=True)
@@ -127,14 +127,14 @@ class OfLabels(OfFunction):
         return [label, *probabilities.T, *np.hstack(self.model.interval(rows, coverage)).T]
 
     def plot(self, observation: bool, points: Any = None) -> Any:
-        with answering():
+        with refuse_questions():
             return self.model.plot(points=points)
 
-    def told(self, names: Sequence[str], observation: bool) -> str:
+    def describe_columns(self, names: Sequence[str], observation: bool) -> str:
         count = len(self.classes)
-        return f"{names[0]}, the most probable class, and {listed(names[1 : 1 + count])}."
+        return f"{names[0]}, the most probable class, and {list_names(names[1 : 1 + count])}."
 
-    def mapped(self, names: Sequence[str]) -> dict[str, str]:
+    def map_columns(self, names: Sequence[str]) -> dict[str, str]:
         columns = zip(self.classes, names[1:], strict=False)
         return {f"probability of {label}": column for label, column in columns}
 
@@ -142,10 +142,10 @@ class OfLabels(OfFunction):
         count = len(self.classes)
         return f"From {names[1 + count]} to {names[1 + 2 * count]}, and so on, are their intervals"
 
-    def described(self) -> list[str]:
+    def describe_fit(self) -> list[str]:
         return [
             kernel_line(self.model._released),
-            f"Classes: {listed(self.classes)}.",
+            f"Classes: {list_names(self.classes)}.",
             "Error bars: 'privgp predict' gives the probability of every class and its interval.",
         ]
 
@@ -159,11 +159,11 @@ def answer_of(model: Any) -> OfFunction:
 
 def kernel_line(release: Release, of: str = "") -> str:
     kernel, inputs = release.parts[0].models[0].kernel, release.parameters.columns
-    kernel = kernel if inputs is None else inputs.narrowed(kernel)
+    kernel = kernel if inputs is None else inputs.narrow_kernel(kernel)
     return f"Most plausible kernel{of}: {write_kernel(kernel, figures=4)}."
 
 
-def learned(release: Release, output: str = "") -> list[str]:
+def describe_model(release: Release, output: str = "") -> list[str]:
     """What was learned of an output; ``output``: its name where there are several."""
     scattered = f"{output or 'an output'} about the function"
     (part,) = release.parts

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, listed, refusing
+from privgp.command.errors import Refusal, list_names, refuse_on
 from privgp.command.io.cells.kinds import Kinds
 from privgp.command.io.columns import read_inputs
-from privgp.command.io.files import TABLES, ending
+from privgp.command.io.files import TABLES, suffix_of
 from privgp.gp.columns.dates import days_of, instants
 
 LEVELLED = ("category", "boolean")
@@ -32,7 +32,7 @@ def _entries(text: str, option: str) -> list[tuple[str, str]]:
 def _check_names(names: Sequence[str], inputs: Sequence[str], option: str) -> None:
     if set(names) != set(inputs):
         raise Refusal(
-            f"{option} must have one range for each input, {listed(inputs)}; it has {listed(names)}."
+            f"{option} must have one range for each input, {list_names(inputs)}; it has {list_names(names)}."
         )
 
 
@@ -48,7 +48,7 @@ def read_ranges(
     names = [name for name, _ in entries if name]
     if names and len(names) < len(entries):
         raise Refusal(malformed)
-    with refusing(malformed, ValueError):
+    with refuse_on(malformed, ValueError):
         ranges = [(float(low), float(high)) for low, high in (s.split(":") for _, s in entries)]
     if inputs is None:
         return ranges
@@ -65,7 +65,7 @@ def read_targets(
 ) -> Any:
     """Points (targets, inputs) from a file with the input columns, or from a grid; a table where the
     inputs, which are of these kinds, are not all numbers."""
-    if ending(Path(text)) not in TABLES:
+    if suffix_of(Path(text)) not in TABLES:
         return grid(text, inputs, option, kinds)
     table = read_inputs(Path(text), inputs, kinds)
     numbers = not kinds and all(dtype.is_numeric() for dtype in table.dtypes)
@@ -88,7 +88,7 @@ def grid(
     lines: dict[str, Any] = {}
     for name, span in _entries(text, option):
         levels = kinds is not None and ("|" in span or kinds.get(name) in LEVELLED)
-        with refusing(malformed, ValueError, OverflowError):
+        with refuse_on(malformed, ValueError, OverflowError):
             line = _levels(span) if levels else _line(span, text, option, dates=kinds is not None)
         lines[name] = line
     _check_names(list(lines), inputs, option)
@@ -135,7 +135,7 @@ def read_space(text: str) -> dict[str, Any]:
         raise Refusal("--space is too long.")
     form = "C=1e-3:1e3:log,kernel=rbf|linear,n_neighbors=1:30:int"
     axes = _entries(text, "--space")
-    with refusing(f"--space '{text}' is not of the form {form}.", ValueError):
+    with refuse_on(f"--space '{text}' is not of the form {form}.", ValueError):
         if not all(name and axis for name, axis in axes):
             raise ValueError
         return {

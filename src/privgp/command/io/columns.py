@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, counted, refusal, refusing
-from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, kinds_of, parted, typed
+from privgp.command.errors import Refusal, plural, refusal, refuse_on
+from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, as_kind, kinds_of, split_list
 from privgp.command.io.cells.numerals import OTHERWISE
 from privgp.command.io.screen import Step
 from privgp.command.io.tables import Form, Source, load, open_table
@@ -27,7 +27,7 @@ PLAINLY = ", such as 1250.5, without units or other signs"
 
 def split_names(text: str, option: str = "--inputs") -> list[str]:
     """The names in --inputs, such as 'age,bmi', or in another option."""
-    names = parted(text)
+    names = split_list(text)
     if not all(names):
         raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
     for name in names:
@@ -54,7 +54,7 @@ def in_blocks(
 
 
 @contextmanager
-def answering(**options: str) -> Iterator[None]:
+def refuse_questions(**options: str) -> Iterator[None]:
     """What is refused is about the question, and may be told. ``options``: as ``refusal`` has them."""
     try:
         with np.errstate(all="ignore"):
@@ -63,16 +63,16 @@ def answering(**options: str) -> Iterator[None]:
         raise refusal(problem, **options) from None
 
 
-def asked_rows(
+def question_rows(
     model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
 ) -> pl.DataFrame:
     """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
     names = names_of(model) if given is None else split_names(given)
     count = int(model.n_features_in_)
     if names is None:
-        raise Refusal(f"'{path}' does not name its {counted(count, 'input')}: do so with --inputs.")
+        raise Refusal(f"'{path}' does not name its {plural(count, 'input')}: do so with --inputs.")
     if len(names) != count:
-        raise Refusal(f"'{path}' has {counted(count, 'input')}, but --inputs names {len(names)}.")
+        raise Refusal(f"'{path}' has {plural(count, 'input')}, but --inputs names {len(names)}.")
     return read_inputs(table, names, known_kinds(getattr(model, "inputs_", None), names), form)
 
 
@@ -122,7 +122,7 @@ def input_columns(
     told = dict.fromkeys(names, "number") if kinds is None else kinds
     made = pl.DataFrame(
         [
-            typed(
+            as_kind(
                 frame[name],
                 f"Column '{name}' of '{source.path}'",
                 told.get(name),
@@ -170,7 +170,7 @@ def whole_rows(frame: pl.DataFrame, levels: Mapping[str, Sequence[str]]) -> pl.D
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
     """Private inputs. Whatever is wrong, and with whichever of them, the sentence is the same."""
     sentence = f"The input columns of '{source.path}' must hold a finite number in every row."
-    with refusing(sentence, *([Refusal] if len(names) > 1 else [])):
+    with refuse_on(sentence, *([Refusal] if len(names) > 1 else [])):
         return output_columns(frame, names, source)
 
 
@@ -178,7 +178,7 @@ def output_column(frame: pl.DataFrame, name: str, source: Source, choice: str = 
     """The private outputs, read by the vault. Whatever is wrong with them, the sentence is the same.
     ``choice``: what else a column may hold."""
     sentence = f"Column '{name}' of '{source.path}' must hold a finite number in every row{PLAINLY}{choice}."
-    with refusing(sentence, TypeError, ValueError, pl.exceptions.PolarsError):
+    with refuse_on(sentence, TypeError, ValueError, pl.exceptions.PolarsError):
         return column_values(frame[name])
 
 
@@ -195,5 +195,5 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
     if not (column.dtype == pl.String or column.dtype.is_numeric() or column.dtype == pl.Boolean):
         raise Refusal(f"Column '{name}' of '{source.path}' must hold labels.")
     sentence = f"Column '{name}' of '{source.path}' must hold a label in every row."
-    with refusing(sentence, ValueError):
+    with refuse_on(sentence, ValueError):
         return column_labels(column.to_list())

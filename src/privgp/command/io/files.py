@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from privgp.command.errors import Failure, Refusal, refusing
+from privgp.command.errors import Failure, Refusal, refuse_on
 from privgp.storage.parts import part_beside
 
 PICTURES = (".png", ".svg")
@@ -24,7 +24,7 @@ Read = TypeVar("Read")
 Files = Sequence[tuple[Path | None, Sequence[str]]]
 
 
-def ending(path: Path) -> str:
+def suffix_of(path: Path) -> str:
     """The ending of a file's name, in small letters; of a compressed table both."""
     name = path.name.lower()
     return ".csv.gz" if name.endswith(".csv.gz") else path.suffix.lower()
@@ -50,7 +50,7 @@ def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
 
 def is_many(path: Path) -> bool:
     """Whether a table is a folder or a pattern of files."""
-    with refusing(f"The file '{path}' cannot be read.", OSError, ValueError):
+    with refuse_on(f"The file '{path}' cannot be read.", OSError, ValueError):
         return path.is_dir() or (not path.exists() and bool(set(str(path)) & set("*?[")))
 
 
@@ -58,7 +58,7 @@ def check_destination(path: Path, endings: Sequence[str], *, force: bool | None)
     """Refuse a file that could not be written later: wrong ending, no folder, in the way."""
     if path.suffix not in endings:
         raise Refusal(f"The file '{path}' must end in {_either(endings)}.")
-    with refusing(f"'{path}' cannot be written there.", OSError, ValueError):
+    with refuse_on(f"'{path}' cannot be written there.", OSError, ValueError):
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file to write.")
         if os.path.lexists(path) and not force:
@@ -73,9 +73,9 @@ def check_destination(path: Path, endings: Sequence[str], *, force: bool | None)
 
 def check_readable(path: Path, endings: Sequence[str]) -> None:
     """Refuse what has the wrong ending, is no file, cannot be opened, or is empty."""
-    if ending(path) not in endings:
+    if suffix_of(path) not in endings:
         raise Refusal(f"'{path}' must end in {_either(endings)}{_instead(path, endings)}.")
-    with refusing(f"The file '{path}' cannot be read.", OSError, ValueError):
+    with refuse_on(f"The file '{path}' cannot be read.", OSError, ValueError):
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file.")
         if not path.exists():
@@ -89,14 +89,14 @@ def _instead(path: Path, endings: Sequence[str]) -> str:
     """What to do with a table of another kind."""
     if ".csv" not in endings:
         return ""
-    if ending(path) in SHEETS:
+    if suffix_of(path) in SHEETS:
         return ": save the sheet as CSV UTF-8"
-    if ending(path) in (".txt", ".tsv", ".tab"):
+    if suffix_of(path) in (".txt", ".tsv", ".tab"):
         return ": if it is a table of text, rename it"
     return ": a table is read more than once, so save it as a file" if str(path) == "-" else ""
 
 
-def open_stored(path: Path, read: Callable[[Path], Read]) -> Read:
+def open_own(path: Path, read: Callable[[Path], Read]) -> Read:
     """A release, a plan or a state from its file; their readers' own sentences may be told."""
     try:
         return read(path)
@@ -119,16 +119,16 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def check_apart(sources: Sequence[Path | None], destinations: Sequence[Path | None]) -> None:
     """Refuse two results in one file, and a result in place of a file that is read."""
-    seen = {_resolved(path) for path in sources if path is not None}
+    seen = {_resolve(path) for path in sources if path is not None}
     for path in destinations:
         if path is None:
             continue
-        resolved = _resolved(path)
+        resolved = _resolve(path)
         if resolved in seen:
             raise Refusal(f"'{path}' is used twice: every file needs a name of its own.")
         seen.add(resolved)
 
 
-def _resolved(path: Path) -> Path:
-    with refusing(f"'{path}' cannot be used as a path.", OSError, RuntimeError, ValueError):
+def _resolve(path: Path) -> Path:
+    with refuse_on(f"'{path}' cannot be used as a path.", OSError, RuntimeError, ValueError):
         return path.resolve()

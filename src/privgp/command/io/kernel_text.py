@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, Sum, WhiteKernel
 
-from privgp.command.errors import Refusal, refusing
+from privgp.command.errors import Refusal, refuse_on
 from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of
 
 LONGEST_TEXT, MOST_PARTS = 1000, 100
@@ -23,7 +23,7 @@ LISTED = f"{', '.join([*NAMES][:-1])} and {[*NAMES][-1]}"
 def read_kernel(text: str) -> Kernel:
     if os.path.isfile(text):  # False for what cannot be a path
         sentence = f"The kernel file '{text}' cannot be read as text."
-        with refusing(sentence, OSError, ValueError), Path(text).open(encoding="utf-8") as file:
+        with refuse_on(sentence, OSError, ValueError), Path(text).open(encoding="utf-8") as file:
             text = file.read(LONGEST_TEXT + 1)
     return parse_kernel(text)
 
@@ -41,7 +41,7 @@ def parse_kernel(text: str) -> Kernel:
         "that holds one."
     )
     with (
-        refusing(sentence, SyntaxError, ValueError, RecursionError, MemoryError),
+        refuse_on(sentence, SyntaxError, ValueError, RecursionError, MemoryError),
         warnings.catch_warnings(action="ignore"),
     ):
         tree = ast.parse(text, mode="eval")
@@ -68,7 +68,7 @@ def write_kernel(kernel: Kernel, figures: int | None = None) -> str:
                 return f"{name}({', '.join(map(number, values))})", ""
         return str(part), ""
 
-    def grouped(part: tuple[str, str], operations: str) -> str:
+    def add_brackets(part: tuple[str, str], operations: str) -> str:
         text, operation = part
         return f"({text})" if operation and operation in operations else text
 
@@ -76,8 +76,8 @@ def write_kernel(kernel: Kernel, figures: int | None = None) -> str:
     text, _ = fold(
         kernel,
         leaf,
-        lambda left, right: (f"{left[0]} + {grouped(right, '+')}", "+"),
-        lambda left, right: (f"{grouped(left, '+')}*{grouped(right, '+*')}", "*"),
+        lambda left, right: (f"{left[0]} + {add_brackets(right, '+')}", "+"),
+        lambda left, right: (f"{add_brackets(left, '+')}*{add_brackets(right, '+*')}", "*"),
     )
     return text
 
@@ -104,7 +104,7 @@ def _product(left: Kernel, right: Kernel) -> Kernel:
     for number, other in ((left, right), (right, left)):
         if isinstance(number, ConstantKernel) and isinstance(other, ConstantKernel | WhiteKernel):
             value = getattr(other, NOTATIONS[type(other)].parameters[0])
-            return type(other)(_sized(number.constant_value * value))
+            return type(other)(_check_size(number.constant_value * value))
     return Product(left, right)
 
 
@@ -134,12 +134,12 @@ def _positive(node: ast.expr) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Refusal("--kernel: only numbers and kernels may be added and multiplied.")
     try:
-        return _sized(float(value))
+        return _check_size(float(value))
     except OverflowError:
-        return _sized(math.inf)
+        return _check_size(math.inf)
 
 
-def _sized(value: float) -> float:
+def _check_size(value: float) -> float:
     if not SMALLEST <= value <= LARGEST:
         raise Refusal(f"--kernel: numbers must be positive, between {SMALLEST:g} and {LARGEST:g}.")
     return value

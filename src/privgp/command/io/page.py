@@ -13,11 +13,11 @@ def write_page(release: Release, path: Path, name: str, label: str | None) -> No
     """The same view as the server's page, in one file. ``name``: its title; ``label``: the output's."""
     try:
         from privgp.server.errors import Refused
-        from privgp.server.views.page import published
+        from privgp.server.views.page import render_release
     except ImportError:
         raise Failure(NEEDS) from None
     try:
-        text = published(release, label or release.label(""), name)
+        text = render_release(release, label or release.label(""), name)
     except Refused as refused:
         raise Refusal(refused.sentence) from None
     except ModuleNotFoundError:  # the plotting script, which is a package's data

@@ -10,29 +10,29 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Failure, Refusal, counted, listed, refusal, refusing
+from privgp.command.errors import Failure, Refusal, list_names, plural, refusal, refuse_on
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.cells.kinds import (
     TEXTS,
     Kinds,
-    declared_columns,
+    columns_from_options,
     kinds_of,
     levels_of,
-    words_for_nothing,
+    null_words,
 )
-from privgp.command.io.cells.private import named_bounds, private_table
+from privgp.command.io.cells.private import bounds_by_name, private_table
 from privgp.command.io.columns import (
-    answering,
     identifiers,
     input_columns,
     output_column,
     output_columns,
     outputs,
     private_columns,
+    refuse_questions,
     split_names,
     whole_rows,
 )
-from privgp.command.io.files import ending, is_many, open_stored
+from privgp.command.io.files import is_many, open_own, suffix_of
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.tables import (
     Form,
@@ -48,23 +48,23 @@ from privgp.models.files import FileInputs, Table
 from privgp.models.files import open_table as open_rows
 from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
-from privgp.models.planned import named
+from privgp.models.planned import with_column_names
 from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.tables import in_order
 from privgp.plan.advice import bounds_advice, budget_advice
-from privgp.plan.classes.declared import declared_classes
+from privgp.plan.classes.declared import check_classes
 from privgp.plan.file import load_plan
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import are_several, checked_shares, output_bounds
+from privgp.plan.several.arguments import are_several, check_output_shares, output_bounds
 from privgp.privacy.budget import check_budget
 from privgp.question.parameters import check_values, names_of
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
 from privgp.storage.tables import Files, open_files
 from privgp.types import Array
-from privgp.vault.labels import written_classes
+from privgp.vault.labels import class_texts
 from privgp.vault.tables import complete_rows
 from privgp.vault.validate import person_ids
 
@@ -123,7 +123,7 @@ class Described(ReleaseOptions):
         """The declared classes, written as labels of a table are; None where outputs are numbers."""
         if self.classes is None:
             return None
-        return written_classes(self.classes.split(","))
+        return class_texts(self.classes.split(","))
 
     def read_shares(self) -> tuple[float, ...] | None:
         if self.shares is None:
@@ -131,8 +131,10 @@ class Described(ReleaseOptions):
         wrong = (
             f"--shares must be {len(self.y_bounds)} positive numbers, one per output, such as 2,1."
         )
-        with refusing(wrong, ValueError):
-            return checked_shares([float(s) for s in self.shares.split(",")], len(self.y_bounds))
+        with refuse_on(wrong, ValueError):
+            return check_output_shares(
+                [float(s) for s in self.shares.split(",")], len(self.y_bounds)
+            )
 
     @property
     def input_names(self) -> list[str]:
@@ -142,7 +144,7 @@ class Described(ReleaseOptions):
     def columns(self) -> Any:
         """What inputs are, as ``columns`` of a model has it."""
         said = self.dates, self.categories, self.places, self.periodic, self.booleans
-        columns = declared_columns(self.input_names, *said, self.crs, self.numbers)
+        columns = columns_from_options(self.input_names, *said, self.crs, self.numbers)
         if columns is None or not self.inputs_are_private:
             return columns
         return in_order(columns, self.input_names)
@@ -165,7 +167,7 @@ class Described(ReleaseOptions):
         """What was declared of private inputs; None where they are numbers, or public."""
         if self.columns is None or not self.inputs_are_private:
             return None
-        with answering():
+        with refuse_questions():
             return Inputs.private(self.columns, self.domain())
 
     def domain(self) -> Any:
@@ -173,13 +175,13 @@ class Described(ReleaseOptions):
         if not self.inputs_are_private:
             return None
         if self.kinds:
-            return named_bounds(self.x_bounds or (), self.kinds)
+            return bounds_by_name(self.x_bounds or (), self.kinds)
         if not self.x_bounds:
             raise Refusal(
                 "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
                 "inputs are known to lie in, chosen without looking at them."
             )
-        with answering():
+        with refuse_questions():
             return checked_domain(read_ranges(self.x_bounds, self.input_names, "--x-bounds"))
 
     @property
@@ -200,7 +202,7 @@ class Described(ReleaseOptions):
         return names if self.groups in (None, *names) else [*names, str(self.groups)]
 
     @property
-    def noted(self) -> tuple[str, ...]:
+    def table_assumptions(self) -> tuple[str, ...]:
         """What the promise assumes of how the table was read."""
         return (MISSING,) if self.missing == "drop" else ()
 
@@ -219,7 +221,7 @@ class Readable(Described):
         if self.missing == "drop" or self.is_many or self.inducing is None or self.kinds:
             return self.is_many and self.missing != "drop"
         source = self.source()
-        return (ending(self.data) == ".csv" and source.is_plain) or not source.is_csv
+        return (suffix_of(self.data) == ".csv" and source.is_plain) or not source.is_csv
 
     def table(self, output: str | None) -> Table:
         """The table in files, whose private cells are checked."""
@@ -243,20 +245,20 @@ class Readable(Described):
         with public_computation():
             return open_files(str(self.data))
 
-    def check_unchanged(self) -> None:
+    def refuse_changes(self) -> None:
         """Refuse files of a folder or a pattern that were changed since they were opened."""
         if self.is_many:
-            self._files.check_unchanged()
+            self._files.refuse_changes()
 
     def exposures(self) -> dict[str, Array]:
         """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
         if self.exposure is None:
             return {}
         source = self.source()
-        read = input_columns(self._loaded(source, [self.exposure]), [self.exposure], source)
+        read = input_columns(self._load_columns(source, [self.exposure]), [self.exposure], source)
         return {"exposure": read.to_numpy()[:, 0].astype(np.float64)}
 
-    def _loaded(self, source: Source, wanted: list[str]) -> pl.DataFrame:
+    def _load_columns(self, source: Source, wanted: list[str]) -> pl.DataFrame:
         """These columns, every line checked; without the rows where one that is used has no value, if
         these are to be left out."""
         if self.missing == "refuse":
@@ -271,14 +273,14 @@ class Readable(Described):
             self.left_out[:] = [LEFT_OUT]
             return kept.select(wanted)
         levels = self.levels
-        words = words_for_nothing(frame, kept, [n for n in self.input_names if n not in levels])
+        words = null_words(frame, kept, [n for n in self.input_names if n not in levels])
         self.left_out[:] = _left_out(frame.height, kept.height, words)
         return kept.select(wanted)
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
         source = self.source()
-        return self._inputs_and_people(self._loaded(source, self.public_names), source)
+        return self._inputs_and_people(self._load_columns(source, self.public_names), source)
 
     def public_rows(self) -> tuple[pl.DataFrame | FileInputs | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
@@ -287,10 +289,10 @@ class Readable(Described):
             if self.missing == "refuse":
                 rows = count_rows(source, self.input_names)
             else:
-                rows = self._loaded(source, self.input_names).height
+                rows = self._load_columns(source, self.input_names).height
             if self.groups is None:
                 return rows, None
-            return rows, self._people(self._loaded(source, [self.groups]), source)
+            return rows, self._people(self._load_columns(source, [self.groups]), source)
         if self.in_parts:
             table = self.table(None)
             return table.inputs, table.groups
@@ -303,7 +305,7 @@ class Readable(Described):
         source = self.source()
         if not several:
             self._check_one_output(source)
-        frame = self._loaded(source, [*self.public_names, *names])
+        frame = self._load_columns(source, [*self.public_names, *names])
         self._check_decimals(source)
         X, people = self._inputs_and_people(frame, source)
         if several:
@@ -349,7 +351,7 @@ class Readable(Described):
         if not self.inputs_are_private:
             return identifiers(frame, self.groups, source)
         sentence = f"Column '{self.groups}' of '{source.path}' must name a person in every row."
-        with refusing(sentence, Refusal, ValueError):
+        with refuse_on(sentence, Refusal, ValueError):
             found = identifiers(frame, self.groups, source)
             person_ids(found, len(found))
             return found
@@ -368,7 +370,7 @@ class Request(Readable):
             raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
         given = {name: getattr(self, name) for name in (*PASSED, *BESIDE)}
         names = self.input_names, self.output_names
-        with answering(**self.elsewhere):
+        with refuse_questions(**self.elsewhere):
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             check_values(given)
             bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}
@@ -385,7 +387,7 @@ class Request(Readable):
         self._check_several()
         if self.inputs_are_private:
             declared = self.private_inputs()
-            with answering():
+            with refuse_questions():
                 checked_domain(self.domain() if declared is None else declared.domain)
             if self.date_format is not None:
                 raise Refusal(
@@ -406,7 +408,7 @@ class Request(Readable):
         bounds, names = len(self.y_bounds), len(self.output_names)
         if self.output is not None and bounds != names:
             raise Refusal(
-                f"--bounds is given for {bounds} outputs, but --output names {counted(names, 'column')}."
+                f"--bounds is given for {bounds} outputs, but --output names {plural(names, 'column')}."
             )
         planned = getattr(self.plan, "output_names", None)
         if planned is not None and [*planned] != self.output_names:
@@ -419,8 +421,8 @@ class Request(Readable):
         """Refuse classes that are none."""
         if self.class_names is None:
             return
-        with answering():
-            declared_classes(self.class_names)
+        with refuse_questions():
+            check_classes(self.class_names)
         if not all(self.class_names):
             raise Refusal("--classes must be labels separated by commas, such as yes,no.")
         if self.missing == "drop" and not complete_rows([self.class_names]).all():
@@ -448,12 +450,12 @@ class Request(Readable):
         }
         kind = PrivateGPRegressor if self.classes is None else PrivateGPClassifier
         made = kind(**{name: given[name] for name in names_of(kind.__name__)})
-        made._noted = self.noted
+        made._noted = self.table_assumptions
         return made
 
-    def named(self, plan: Any) -> Any:
+    def with_column_names(self, plan: Any) -> Any:
         """The plan with the names of its columns."""
-        made = named(plan, tuple(self.input_names), self.groups, self.exposure)
+        made = with_column_names(plan, tuple(self.input_names), self.groups, self.exposure)
         several = are_several(self.y_bounds) and self.output is not None
         return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
 
@@ -465,7 +467,7 @@ class PlannedRequest(Request):
     @classmethod
     def of(cls, path: Path, **given: Any) -> Self:
         """``given``: what the plan does not say, such as the table and how it is written."""
-        plan = open_stored(path, load_plan)
+        plan = open_own(path, load_plan)
         made, asked = plan.made_for, plan.made_for.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
             raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
@@ -505,7 +507,7 @@ class PlannedRequest(Request):
     def model(self) -> Any:
         made = estimator_for(self.plan.made_for.parameters)
         own = {} if self.class_names else {"engine": self.scheduler}
-        made._noted = self.noted
+        made._noted = self.table_assumptions
         return made.set_params(random_state=self.seed, ledger=self.account, **own)
 
 
@@ -513,10 +515,10 @@ def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]
     """How many rows are left out, and what was taken for no value in public columns."""
     if kept == rows:
         return []
-    told = [f"{rows - kept:,} of {counted(rows, 'row')} are left out: a value is missing."]
+    told = [f"{rows - kept:,} of {plural(rows, 'row')} are left out: a value is missing."]
     for name, found in words.items():
         told.append(
-            f"{listed(found)} in column '{name}' {'counts' if len(found) == 1 else 'count'} as missing: "
+            f"{list_names(found)} in column '{name}' {'counts' if len(found) == 1 else 'count'} as missing: "
             f"if this is a level, list all levels, such as --categories '{name}={found[0]}|other'."
         )
     return told
@@ -538,7 +540,7 @@ def make_plan(
     return plan
 
 
-def advised(plan: Any) -> list[str]:
+def plan_warnings(plan: Any) -> list[str]:
     """Warnings about the budget and the bounds of a plan."""
     bounds = [str(refusal(ValueError(each))) for each in bounds_advice(plan.made_for.parameters)]
     return [*budget_advice(plan), *bounds]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privgp.command.errors import Refusal, listed, refusal, refusing
+from privgp.command.errors import Refusal, list_names, refusal, refuse_on
 from privgp.command.io.files import whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
@@ -14,7 +14,7 @@ from privgp.models.load import NOTICE_RECORDS, save
 from privgp.models.published import LONGEST
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, page
-from privgp.release.certificate.document import filled_in
+from privgp.release.certificate.document import holder_fields
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Results:
     units: str | None = None
     holder: Mapping[str, str] | None = None
 
-    def check_named(self, request: Request) -> None:
+    def check_output_names(self, request: Request) -> None:
         """Refuse a name or units that the release could not hold."""
         if len(request.output_names) > 1 and (self.name or self.units) is not None:
             raise Refusal(
@@ -83,7 +83,7 @@ def contains(request: Request) -> str:
     what = "inputs" if request.inducing is None else "centres or values of inputs"
     table = request.data if request.is_many else request.data.name
     return (
-        f"The file contains {what}, {listed(request.input_names)}, of rows of {table}: "
+        f"The file contains {what}, {list_names(request.input_names)}, of rows of {table}: "
         "publish it only if these may be public, and none was computed from the output."
     )
 
@@ -93,12 +93,12 @@ def read_holder(path: Path | None) -> dict[str, str] | None:
     if path is None:
         return None
     form = "must be a JSON object, such as privgp certificate writes to be filled in."
-    with refusing(f"'{path}' {form}", OSError, ValueError, RecursionError):
+    with refuse_on(f"'{path}' {form}", OSError, ValueError, RecursionError):
         given = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(given, dict):
             raise ValueError
     try:
-        return filled_in(given)
+        return holder_fields(given)
     except ValueError as problem:
         raise refusal(problem, holder="--holder") from None
 
@@ -106,7 +106,7 @@ def read_holder(path: Path | None) -> dict[str, str] | None:
 def write_template(path: Path) -> None:
     """A JSON file with every field that only the data holder can fill in."""
     with whole_file(path) as part:
-        part.write_text(json.dumps(filled_in(None), indent=2) + "\n", encoding="utf-8")
+        part.write_text(json.dumps(holder_fields(None), indent=2) + "\n", encoding="utf-8")
 
 
 def write_certificate(model: Any, path: Path, holder: Mapping[str, str] | None = None) -> None:
@@ -125,6 +125,6 @@ def write_picture(figure: Any, path: Path) -> None:
         part.write_bytes(data)
 
 
-def drawn(plot: Path | None) -> list[str]:
+def picture_lines(plot: Path | None) -> list[str]:
     """The sentence about a picture, if there is one."""
     return [] if plot is None else [f"Drawn in {plot}."]

@@ -68,7 +68,7 @@ def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], ch
 
 
 @contextmanager
-def blocks_shown() -> Iterator[Callable[[int, int], None]]:
+def show_blocks() -> Iterator[Callable[[int, int], None]]:
     """A bar of blocks of rows that are done, of how many, on the error stream of a terminal."""
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()

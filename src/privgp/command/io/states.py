@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from privgp.command.errors import Failure, Refusal, listed, refusal, stopped
-from privgp.command.io.columns import answering, in_blocks
+from privgp.command.errors import Failure, Refusal, list_names, refusal, stop_phrase
+from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step, progress, tell
 from privgp.ledger.errors import LedgerError
@@ -29,7 +29,7 @@ def input_names(kept: Kept) -> list[str]:
 
 
 @contextmanager
-def writing(state: Path) -> Iterator[None]:
+def guard_state(state: Path) -> Iterator[None]:
     """Private values are taken in: whatever stops that, the sentence is the same."""
     try:
         yield
@@ -40,7 +40,7 @@ def writing(state: Path) -> Iterator[None]:
 
 
 @contextmanager
-def asking(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
+def guard_answers(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
     """From here on something may have been answered, and every answer is kept. Yields the steps of
     a bar: those of ``answers`` at the points, and ``more`` others."""
     kept = f"every answer that was given is kept in '{state}', so ask again for the same {what}."
@@ -52,7 +52,7 @@ def asking(state: Path, what: str, points: Array, more: int) -> Iterator[Step]:
     except Failure as problem:
         raise Failure(f"{str(problem).rstrip('.')}; {kept}") from None
     except (KeyboardInterrupt, Exception) as problem:
-        raise Failure(f"{stopped(problem)}; {kept}") from None
+        raise Failure(f"{stop_phrase(problem)}; {kept}") from None
 
 
 def answers(kept: Kept, points: Array, step: Step) -> Array:
@@ -60,7 +60,7 @@ def answers(kept: Kept, points: Array, step: Step) -> Array:
     _check_room(kept, points)
     parts = []
     for block in in_blocks(names_of(kept), points, BLOCK, step, "Drawing from point"):
-        with answering():
+        with refuse_questions():
             parts.append(kept.release(block))
     return np.concatenate(parts, axis=-1)
 
@@ -69,7 +69,7 @@ def _check_room(kept: Kept, points: Array) -> None:
     """Refuse points that cannot all be answered before any is: answers cannot be taken back."""
     domain = kept._kept.contents.model.domain
     if domain is not None:
-        with answering():
+        with refuse_questions():
             check_inside(points, domain)
     known = {row.tobytes() for row in kept._kept.contents.draws.points}
     new = {row.tobytes() for row in points + 0.0} - known  # no negative zeros
@@ -101,7 +101,7 @@ def tell_state(
         *(created if holds else []),
         guarantee.describe(),
         "",
-        f"Inputs: {listed(input_names(kept))}.",
+        f"Inputs: {list_names(input_names(kept))}.",
         f"Kernel: {write_kernel(kept.kernel, figures=4)}; {kernel}",
         *others,
         f"Points answered so far: {kept.points_answered_:,}; more may be asked: "

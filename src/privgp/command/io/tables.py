@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from privgp.command.errors import Refusal, listed
+from privgp.command.errors import Refusal, list_names
 from privgp.command.io.cells.dates import check_date_format
-from privgp.command.io.cells.numerals import decimal_comma_seen, pointed
-from privgp.command.io.files import TABLES, check_readable, ending, whole_file
+from privgp.command.io.cells.numerals import has_decimal_comma, use_decimal_points
+from privgp.command.io.files import TABLES, check_readable, suffix_of, whole_file
 from privgp.storage import parser
 from privgp.storage.parser import EncodingError, Layout, TableError
 from privgp.storage.tables import Files
@@ -57,7 +57,7 @@ class Source:
     def is_csv(self) -> bool:
         if self.files is not None:
             return any(file.is_csv or file.partition for file in self.files.files)
-        return ending(self.path) != ".parquet"
+        return suffix_of(self.path) != ".parquet"
 
 
 def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ()) -> Source:
@@ -68,17 +68,17 @@ def open_table(path: Path, form: Form | None = None, public: Sequence[str] = ())
         raise Refusal("--delimiter must be one character, such as ';'.")
     check_date_format(form.date_format)
     check_readable(path, TABLES)
-    if ending(path) == ".parquet":
-        with _refusing_tables():
+    if suffix_of(path) == ".parquet":
+        with _refuse_tables():
             return Source(path, parser.read_header(str(path)))
-    encoding = _encoding(form.encoding)
+    encoding = _codec_name(form.encoding)
     delimiter, names = _header(path, form.delimiter or DELIMITERS, encoding)
     how = delimiter, form.decimal_comma, encoding, form.date_format, form.texts
     source = Source(path, names, *how)
     numeric = [name for name in public if name not in form.texts]
     if form.decimal_comma is None and numeric and all(names.count(name) == 1 for name in numeric):
         frame = _read(source, numeric)
-        return replace(source, decimal_comma=decimal_comma_seen(frame, path, delimiter))
+        return replace(source, decimal_comma=has_decimal_comma(frame, path, delimiter))
     return source
 
 
@@ -87,7 +87,7 @@ def open_many(path: Path, files: Files, form: Form) -> Source:
     return Source(path, files.files[0].columns, texts=form.texts, files=files)
 
 
-def _encoding(given: str | None) -> str:
+def _codec_name(given: str | None) -> str:
     try:
         return Layout.encoding if given is None else codecs.lookup(given).name
     except LookupError:
@@ -108,7 +108,7 @@ def _header(path: Path, delimiters: str, encoding: str) -> tuple[str, tuple[str,
             continue
         if len(names) > 1:
             return delimiter, names
-    with _refusing_tables():
+    with _refuse_tables():
         return delimiters[0], parser.read_header(str(path), Layout(delimiters[0], encoding))
 
 
@@ -129,14 +129,14 @@ def _what_there_is(source: Source, wanted: Sequence[str]) -> str:
     named = any(name in source.names for name in wanted)
     if source.is_csv and (not named or any(_is_number(name) for name in source.names)):
         return ": its first line must name the columns"
-    return f": it has {listed(source.names)}"
+    return f": it has {list_names(source.names)}"
 
 
 def _is_number(text: str) -> bool:
     return bool(re.match(r"\s*[-+]?\W?[\d.]", text))
 
 
-def _wanted(source: Source, wanted: Sequence[str]) -> list[pl.Expr]:
+def _select_columns(source: Source, wanted: Sequence[str]) -> list[pl.Expr]:
     """These columns, cells of a CSV file as text."""
     check_columns(source, wanted)
     return [_cells(source, source.names.index(name)).alias(name) for name in wanted]
@@ -145,7 +145,7 @@ def _wanted(source: Source, wanted: Sequence[str]) -> list[pl.Expr]:
 def _cells(source: Source, place: int) -> pl.Expr:
     """A column, with numbers as Python writes them; every cell by itself."""
     cells, as_it_is = pl.nth(place), source.names[place] in source.texts or not source.is_csv
-    return cells if as_it_is else pointed(cells, source.decimal_comma)
+    return cells if as_it_is else use_decimal_points(cells, source.decimal_comma)
 
 
 def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
@@ -157,8 +157,8 @@ def load(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
 def _read(source: Source, wanted: Sequence[str]) -> pl.DataFrame:
     if source.files is not None:
         return _read_many(source.files, source, wanted)
-    columns, rows = _wanted(source, wanted), count_rows(source, wanted)
-    with _refusing_tables():
+    columns, rows = _select_columns(source, wanted), count_rows(source, wanted)
+    with _refuse_tables():
         return parser.read_rows(str(source.path), columns, rows, layout=source.layout)
 
 
@@ -166,7 +166,7 @@ def _read_many(files: Files, source: Source, wanted: Sequence[str]) -> pl.DataFr
     """The rows of all files in order. A column must have one type in all of them, so that none is read
     by that of another."""
     check_columns(source, wanted)
-    with _refusing_tables():
+    with _refuse_tables():
         files.check(wanted)
         read = [(path, frame) for _, path, frame in files.batches(wanted)]
     first, known = read[0]
@@ -191,14 +191,14 @@ def count_rows(source: Source, wanted: Sequence[str]) -> int:
     check_columns(source, wanted)
     if source.files is not None:
         return source.files.rows
-    with _refusing_tables():
+    with _refuse_tables():
         rows = parser.count_rows(str(source.path), source.layout)
     check_some(rows, source)
     return rows
 
 
 @contextmanager
-def _refusing_tables() -> Iterator[None]:
+def _refuse_tables() -> Iterator[None]:
     """Refuse what is wrong with a table in the words of whoever read it; where letters are, say what
     can be done about it."""
     try:
@@ -226,7 +226,7 @@ def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[st
             name += "_"
         frame = frame.with_columns(pl.lit(True).alias(name))
     with whole_file(path) as part:
-        if ending(path) == ".csv":
+        if suffix_of(path) == ".csv":
             frame.with_columns(map(_shortly, frame)).write_csv(part)
         else:
             frame.write_parquet(part)

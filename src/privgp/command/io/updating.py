@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from privgp.command.errors import Refusal, counted, refusing
+from privgp.command.errors import Refusal, plural, refuse_on
 from privgp.command.io.cells.kinds import Kinds, levels_of
 from privgp.command.io.columns import as_table, known_kinds, split_names
-from privgp.command.io.files import open_stored
+from privgp.command.io.files import open_own
 from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.spending import Measure
@@ -26,7 +26,7 @@ from privgp.models.kinds.updates import (
     measure_further,
 )
 from privgp.models.load import load, save
-from privgp.models.tables import made_up_inputs
+from privgp.models.tables import rehearsal_inputs
 from privgp.storage.parts import part_beside
 from privgp.types import Array
 
@@ -73,18 +73,18 @@ class UpdateRequest(Request):
         **written: Any,
     ) -> Self:
         """``written``: how the table is, and what is done about missing values."""
-        model = open_stored(release, load)
+        model = open_own(release, load)
         names = names_of(model) if inputs is None else tuple(split_names(inputs))
         count = int(model.n_features_in_)
         if names is None:
             raise Refusal(
-                f"'{release}' does not name its {counted(count, 'input')}: do so with --inputs."
+                f"'{release}' does not name its {plural(count, 'input')}: do so with --inputs."
             )
         if len(names) != count:
             raise Refusal(
-                f"'{release}' has {counted(count, 'input')}, but --inputs names {len(names)}."
+                f"'{release}' has {plural(count, 'input')}, but --inputs names {len(names)}."
             )
-        with _told_as_options():
+        with _refuse_as_options():
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
         asked = model._released.parameters
@@ -138,11 +138,11 @@ class UpdateRequest(Request):
 
     def model(self) -> Any:
         released = self.released.set_params(random_state=self.seed)
-        released._noted = self.noted
+        released._noted = self.table_assumptions
         return released
 
 
-def prepared_update(request: UpdateRequest, output: str, path: Path, step: Step) -> Measure:
+def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) -> Measure:
     """Read the table and rehearse; what is handed back spends."""
     step("Reading the table")
     X, people, y = request.all_columns(output)
@@ -164,17 +164,17 @@ def rehearse_update(
     """Release made-up values from a copy of the model, into a file that is removed."""
     trial = deepcopy(model).set_params(hyperparameters="fixed", random_state=0)
     with (
-        refusing(f"'{path}' cannot be written there; nothing was spent.", OSError),
-        _told_as_options(),
+        refuse_on(f"'{path}' cannot be written there; nothing was spent.", OSError),
+        _refuse_as_options(),
         part_beside(path, ending=path.suffix) as part,
     ):
-        inputs, middle = made_up_inputs(model, X), model._made_up(X.height)
+        inputs, middle = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
         _measure(trial, inputs, middle, people, further, exposures)
         save(trial, part, overwrite=True)
 
 
 @contextmanager
-def _told_as_options() -> Iterator[None]:
+def _refuse_as_options() -> Iterator[None]:
     """Pass on what a computation without private values refuses, in words of this command."""
     with public_computation():
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Failure, Refusal, one_line, refusal, refuse_given, stopped
+from privgp.command.errors import Failure, Refusal, one_line, refusal, refuse_given, stop_phrase
 from privgp.command.io.files import TABLES, check_apart, check_files, whole_file
 from privgp.command.io.screen import progress, tell
 
@@ -80,7 +80,7 @@ def bayes(
         check_apart([train, validation, out], [state])
     import numpy as np
 
-    from privgp.command.io.accounts import account_of, charged, noted
+    from privgp.command.io.accounts import account_of, charge_facts, note_release
     from privgp.command.io.columns import input_columns, outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.tables import load_whole
@@ -112,16 +112,16 @@ def bayes(
     y_val = outputs(private, output, held_out, task)
     del frame, private
     _rehearse(search, planned, X, y)
-    with _spending(epsilon, delta, state), progress(len(planned.noise) or steps) as step:
+    with _guard_budget(epsilon, delta, state), progress(len(planned.noise) or steps) as step:
         search.set_params(progress=lambda done: step(f"Step {done} done"))
         with np.errstate(all="ignore"):
             search.fit(X, y, X_val=X_val, y_val=y_val)
         del X_val, y_val
-        facts = {**_facts(search), **charged(search)[0]}
+        facts = {**_facts(search), **charge_facts(search)[0]}
         with whole_file(out) as part:
             part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
     tell({"result": out, **facts}, _lines(search, out), search.guarantee_, as_json=json)
-    noted(validation, account, seed)
+    note_release(validation, account, seed)
 
 
 def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[str, Any]]:
@@ -167,7 +167,7 @@ def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: Any) 
 
 
 @contextmanager
-def _spending(epsilon: float, delta: float, state: Path | None) -> Iterator[None]:
+def _guard_budget(epsilon: float, delta: float, state: Path | None) -> Iterator[None]:
     """From here on some or all of the budget may be spent."""
     from privgp.ledger.errors import LedgerError
 
@@ -181,7 +181,7 @@ def _spending(epsilon: float, delta: float, state: Path | None) -> Iterator[None
         spent = f"count epsilon = {epsilon:g}, delta = {delta:g} as spent"
         if state is not None:
             spent = f"what was measured is kept in '{state}': run the same command to go on"
-        raise Failure(f"{stopped(problem)} during the search; {spent}.") from None
+        raise Failure(f"{stop_phrase(problem)} during the search; {spent}.") from None
 
 
 def _plain(setting: dict[str, Any]) -> dict[str, Any]:

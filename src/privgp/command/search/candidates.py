@@ -44,7 +44,7 @@ def default_kernel(bounds: tuple[float, float]) -> Kernel:
     return ConstantKernel(signal) * Matern(1.0, nu=2.5) + ConstantKernel(signal)
 
 
-def scaled_part(kernel: Kernel) -> Any:
+def find_scale_part(kernel: Kernel) -> Any:
     scaled = [part for part in parts(kernel) if isinstance(part, SCALED)]
     if len(scaled) != 1:
         raise Refusal(f"--kernel must have one part with a lengthscale, not {len(scaled)}.")
@@ -53,7 +53,7 @@ def scaled_part(kernel: Kernel) -> Any:
 
 def _with_scales(kernel: Kernel, scales: list[float]) -> Kernel:
     changed = clone(kernel)
-    part = scaled_part(changed)
+    part = find_scale_part(changed)
     if len(scales) > 1 and not isinstance(part, RBF):
         raise Refusal("--lengthscales: rq and periodic have one lengthscale for all inputs.")
     part.length_scale = scales[0] if len(scales) == 1 else scales

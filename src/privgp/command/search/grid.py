@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, counted, refuse_given
+from privgp.command.errors import Refusal, plural, refuse_given
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
 from privgp.command.io.screen import progress, table
 
@@ -23,7 +23,7 @@ FOLDS_HELP = "The number of folds of the cross-validation."
 SELECTION_SHARE_HELP = "The share of epsilon spent on a choice by cross-validation."
 
 
-@o.taking(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
+@o.take_options(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
 def grid(
     context: typer.Context,
     data: o.Data,
@@ -58,11 +58,11 @@ def grid(
         raise Refusal("--selection-share must lie between 0 and 1.")
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
-    from privgp.command.io.accounts import account_of, charged, noted
+    from privgp.command.io.accounts import account_of, charge_facts, note_release
     from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
-    from privgp.command.io.spending import rehearse, spending
+    from privgp.command.io.spending import guard_budget, rehearse
     from privgp.command.search.candidates import default_kernel, read_candidates
     from privgp.models.search.candidates import candidates_of
     from privgp.models.search.grid import PrivateGridSearchCV
@@ -87,22 +87,22 @@ def grid(
         )  # fmt: skip
         _check(search, X, people)
         rehearse(model, X, people, out)
-    with spending(request.epsilon, request.delta) as saved:
+    with guard_budget(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             count = len(candidates_of(search.param_grid))
-            step(f"Choosing among {counted(count, 'candidate')} and measuring with noise")
+            step(f"Choosing among {plural(count, 'candidate')} and measuring with noise")
             search.fit(X, y, groups=people)
             del y
             results.write(search.best_estimator_, output, saved, step)
         rows = [_row(search, place) for place in range(len(search.cv_results_["params"]))]
         facts = {"method": method, "candidates": rows, "chosen": search.best_index_}
         headings = [*(name.replace("_", " ") for name in rows[0]), "chosen"]
-        cells = [[_shown(value) for value in row.values()] for row in rows]
+        cells = [[_number_text(value) for value in row.values()] for row in rows]
         title = f"Candidates, chosen among by {method}"
         shown = table(title, headings, cells, search.best_index_)
-        more, lines = charged(search)
+        more, lines = charge_facts(search)
         results.tell(search.guarantee_, request, {**facts, **more}, shown, *lines, as_json=json)
-    noted(data, account, seed)
+    note_release(data, account, seed)
 
 
 def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
@@ -130,12 +130,12 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
     """What may be told of a candidate: its parameters, and what is public or was measured."""
     from numpy import ravel
 
-    from privgp.command.search.candidates import scaled_part
+    from privgp.command.search.candidates import find_scale_part
 
     results = search.cv_results_
     params = results["params"][place]
     row: dict[str, Any] = {
-        "lengthscale": ravel(scaled_part(params["kernel"]).length_scale).tolist()
+        "lengthscale": ravel(find_scale_part(params["kernel"]).length_scale).tolist()
     }
     if "noise_variance" in params:
         row["noise_std"] = math.sqrt(params["noise_variance"])
@@ -147,6 +147,6 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
     return row
 
 
-def _shown(value: Any) -> str:
+def _number_text(value: Any) -> str:
     values = value if isinstance(value, list) else [value]
     return ":".join(f"{number:.4g}" for number in values)

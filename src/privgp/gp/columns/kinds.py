@@ -67,14 +67,14 @@ class Number:
 
     def check(self) -> None:
         """Refuse another number of names or of bounds than the kind has; ValueError."""
-        if len(self.names) != self.needed or len(self.bounds) not in (0, self.needed):
+        if len(self.names) != self.name_count or len(self.bounds) not in (0, self.name_count):
             raise ValueError("columns are broken.")
 
     def within(self, numbers: Array) -> Array:
         """Numbers moved into the declared bounds, each by itself, (rows, names)."""
         return np.clip(numbers, *np.transpose(self.bounds)) if self.bounds else numbers
 
-    def declared_ends(self) -> Array:
+    def range_ends(self) -> Array:
         """The ends of the declared range, (names, 2)."""
         return np.array(self.bounds) if self.bounded else self.ends(np.empty((0, 1)))
 
@@ -85,10 +85,10 @@ class Number:
 
     def domain(self) -> Array:
         """A box around the coordinates of all declared numbers, (width, 2); for private inputs."""
-        return self.declared_ends()
+        return self.range_ends()
 
     @property
-    def needed(self) -> int:
+    def name_count(self) -> int:
         """How many columns of a table the kind is made of."""
         return 1
 
@@ -126,13 +126,13 @@ class Number:
         """Latitudes and longitudes, (rows, 2), if it is a place; None otherwise."""
         return None
 
-    def shown(self, numbers: Array) -> Array:
+    def unwrap(self, numbers: Array) -> Array:
         """The same numbers, written so that neighbours are next to each other."""
         return numbers
 
     def ends(self, numbers: Array) -> Array:
-        """The ends of their range as ``shown``, (names, 2)."""
-        return np.array([_limits(column) for column in self.shown(numbers).T])
+        """The ends of their range as ``unwrap``, (names, 2)."""
+        return np.array([_limits(column) for column in self.unwrap(numbers).T])
 
     def axis(self, low: float, high: float, count: int) -> Array:
         """Points along a range from ``low`` to ``high``: at most ``count``, fewer of whole levels."""
@@ -154,14 +154,14 @@ class Number:
 
     def describe(self) -> str:
         """The column in words, with its kind and its declared bounds."""
-        return f"{self.names[0]} (a number{self.told_bounds()})"
+        return f"{self.names[0]} (a number{self.describe_bounds()})"
 
     def range_of(self, coordinates: Array) -> str:
         """How far points reach, in words; empty for kinds with no ends."""
         low, high = self.cells(self.ends(self.back(coordinates)).T)[0]
         return f"{self.names[0]} from {low} to {high}"
 
-    def told_bounds(self) -> str:
+    def describe_bounds(self) -> str:
         """The declared bounds in words, if there are any."""
         cells = [self.cells(np.array([ends]).T)[0] for ends in self.bounds]
         return "".join(f", {low} to {high}" for low, high in cells)
@@ -236,14 +236,14 @@ class Date(Number):
     def conventions(self) -> list[dict[str, Any]]:
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
 
-    def told_bounds(self) -> str:
-        return _short(super().told_bounds())
+    def describe_bounds(self) -> str:
+        return _short(super().describe_bounds())
 
     def range_of(self, coordinates: Array) -> str:
         return _short(super().range_of(coordinates))
 
     def describe(self) -> str:
-        told = self.told_bounds()
+        told = self.describe_bounds()
         return f"{self.names[0]} (a date, in days; UTC where no time zone is given{told})"
 
 
@@ -399,7 +399,7 @@ class Place(Number):
     crs: str | None = None
 
     @property
-    def needed(self) -> int:
+    def name_count(self) -> int:
         return 2
 
     def check(self) -> None:
@@ -438,11 +438,11 @@ class Place(Number):
     def within(self, numbers: Array) -> Array:
         """In the declared bounds, each by itself, a longitude after as many turns as it takes; in their
         middle where a CRS has no place there."""
-        inside = super().within(self._turned(numbers))
+        inside = super().within(self._wrap_longitudes(numbers))
         lost = ~np.all(np.isfinite(self.degrees(inside)), axis=1, keepdims=True)
         return np.where(lost, np.mean(self.bounds, axis=1), inside) if self.bounds else inside
 
-    def _turned(self, numbers: Array) -> Array:
+    def _wrap_longitudes(self, numbers: Array) -> Array:
         """With longitudes between the bounds where the same place has one there: -175 is 185."""
         if self.crs is not None or not self.bounds:
             return numbers
@@ -456,7 +456,7 @@ class Place(Number):
             return [*numbers.T]
         return [numbers[:, 0], np.mod(numbers[:, 1] + 180.0, 360.0) - 180.0]
 
-    def shown(self, numbers: Array) -> Array:
+    def unwrap(self, numbers: Array) -> Array:
         """Longitudes from the widest gap on: also beyond 180, where places lie on either side."""
         if self.crs is not None or not len(numbers):
             return numbers
@@ -500,7 +500,7 @@ class Place(Number):
         furthest = max(float(great_circle(coordinates, each).max()) for each in coordinates)
         return f"places up to {furthest:.4g} km apart"
 
-    def told_bounds(self) -> str:
+    def describe_bounds(self) -> str:
         return "".join(f", {low:g} to {high:g}" for low, high in self.bounds)
 
     def degrees(self, numbers: Array) -> Array:
@@ -517,7 +517,7 @@ class Place(Number):
 
     def describe(self) -> str:
         where = "latitude and longitude" if self.crs is None else self.crs
-        told = self.told_bounds()
+        told = self.describe_bounds()
         return f"{self.names[0]} and {self.names[1]} (a place in {where}{told}; in kilometres)"
 
 

@@ -67,16 +67,16 @@ class Table:
         elif hasattr(given, "columns") and hasattr(given, "__getitem__"):
             labels = list(given.columns)
         else:
-            return cls._unnamed(given)
+            return cls._from_rows(given)
         columns = [_cells(given[label]) for label in labels]
         if any(each.ndim != 1 or len(each) != len(columns[0]) for each in columns):
             return None
         if all(isinstance(label, str) for label in labels):
             return cls(tuple(map(str, labels)), tuple(columns))
-        return cls(_numbered(len(columns)), tuple(columns), named=False)
+        return cls(_default_names(len(columns)), tuple(columns), named=False)
 
     @classmethod
-    def _unnamed(cls, given: Any) -> Self | None:
+    def _from_rows(cls, given: Any) -> Self | None:
         """The columns of an array or of rows."""
         try:
             array = np.array(given, dtype=object) if _is_rows(given) else np.asarray(given)
@@ -84,7 +84,7 @@ class Table:
             return None
         if array.ndim != 2 or array.shape[1] == 0:
             return None
-        return cls(_numbered(array.shape[1]), tuple(array.T), named=False)
+        return cls(_default_names(array.shape[1]), tuple(array.T), named=False)
 
     @property
     def rows(self) -> int:
@@ -104,7 +104,7 @@ class Table:
         return self.cells[self.names.index(name)]
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def join_cells(parts: Sequence[Any]) -> Any:
     """The cells of several tables' columns in one array, each as its own table holds it.
 
     If types differ, they become Python's: instants to the microsecond, as finer ones would
@@ -172,5 +172,5 @@ def _is_rows(given: Any) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str)
 
 
-def _numbered(count: int) -> tuple[str, ...]:
+def _default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k + 1}" for k in range(count))

@@ -71,7 +71,7 @@ def find_sites(
     for share in SHARES:
         factor, mean, spread = _posterior(signal, values, variances)
         cavity, centre = _cavity(mean, spread, values, variances)
-        _, slope, bend = _tilted(t, centre, cavity, b)
+        _, slope, bend = _log_normaliser(t, centre, cavity, b)
         left = 1.0 + cavity * bend  # tilted variance over the cavity's
         precision = np.maximum(-bend / left, LEAST / b**2)
         shift = precision * centre + slope / left
@@ -86,7 +86,7 @@ def find_sites(
         values, variances = t, np.full(len(t), noise_std**2)
     factor, mean, spread = _posterior(signal, values, variances)
     cavity, centre = _cavity(mean, spread, values, variances)
-    log_norm = _tilted(t, centre, cavity, b)[0]
+    log_norm = _log_normaliser(t, centre, cavity, b)[0]
     both = cavity + variances
     half = cho_solve((factor, True), values, check_finite=False)
     evidence = -0.5 * float(values @ half) - float(np.log(np.diag(factor)).sum())
@@ -113,7 +113,7 @@ def _cavity(mean: Array, spread: Array, values: Array, variances: Array) -> tupl
     return cavity, cavity * (mean / spread - values / variances)
 
 
-def _tilted(t: Array, centre: Array, cavity: Array, b: float) -> tuple[Array, Array, Array]:
+def _log_normaliser(t: Array, centre: Array, cavity: Array, b: float) -> tuple[Array, Array, Array]:
     """Log of ``Z = E Laplace(t - g; b)`` for normal g, and its first two derivatives by the centre."""
     s = np.sqrt(cavity)
     d = t - centre

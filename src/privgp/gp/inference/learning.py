@@ -18,7 +18,7 @@ from privgp.gp.changes import list_changes, values
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import Bending, condition
 from privgp.gp.inference.many import learn_many
-from privgp.gp.inference.proposals import Proposal, climb, starts, thinned
+from privgp.gp.inference.proposals import Proposal, climb, starts, thin_weights
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -58,11 +58,11 @@ def learn(
     log_shares = np.log(np.concatenate([[none], one * shares, two * both]))
     sets = [(), *((i,) for i in range(len(cells))), *map(tuple, pairs)]
     bent = climb(functionals, measurement, first, [alone.z], bending.shapes[:, best[:1]])
-    drawn = _weighted(bending, priors, [peak, bent], log_shares)
+    drawn = _weigh_draws(bending, priors, [peak, bent], log_shares)
     weights = np.exp(drawn.logs - logsumexp(drawn.logs))
     rng, last = np.random.default_rng(2), -1
     models, logs = [], []
-    for i, weight in sorted(thinned(weights.ravel(), FIRST_MODELS)):
+    for i, weight in sorted(thin_weights(weights.ravel(), FIRST_MODELS)):
         draw, chosen = divmod(i, len(sets))
         if draw != last:
             plain = priors[drawn.of[draw]].at(drawn.z[draw])
@@ -79,7 +79,7 @@ def learn(
     if not models:
         return (first.at(peak.z),)
     weights = np.exp(logs - logsumexp(logs))
-    kept = [replace(models[i], weight=weight) for i, weight in thinned(weights, MODELS)]
+    kept = [replace(models[i], weight=weight) for i, weight in thin_weights(weights, MODELS)]
     return tuple(sorted(kept, key=lambda model: -model.weight))
 
 
@@ -101,7 +101,7 @@ class _Drawn:
     normal: Array
 
 
-def _weighted(
+def _weigh_draws(
     bending: Bending, priors: Sequence[Prior], proposals: list[Proposal], log_shares: Array
 ) -> _Drawn:
     """Draws weighted against the mixture of all proposals.

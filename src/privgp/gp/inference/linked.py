@@ -54,7 +54,7 @@ class Outcomes:
     link: Link
     centre: float | Array
 
-    def linearised(self, mean: Array, variance: Array) -> tuple[Functionals, Measurement]:
+    def linearise(self, mean: Array, variance: Array) -> tuple[Functionals, Measurement]:
         """The Gaussian problem that stands for this one about f at the nodes.
 
         Parameters
@@ -69,12 +69,12 @@ class Outcomes:
 
         """
         f, link, A = self.functionals, self.link, self.functionals.weights
-        slope = link.expected_slope(mean, variance)
+        slope = link.average_slope(mean, variance)
         J = A * slope
-        moved = A @ (link.expected(mean, variance) - self.centre) - J @ mean
+        moved = A @ (link.average(mean, variance) - self.centre) - J @ mean
         # Where f at a row is not quite that at the nodes, the slope of the rows nearby carries it.
         carried = np.sqrt(_row_averages(A, slope**2))
-        fixed = self._scatter(link.expected_variance(mean, variance))
+        fixed = self._scatter(link.average_variance(mean, variance))
         if f.fixed_gram is not None:
             fixed = fixed + f.fixed_gram
         line = replace(
@@ -172,7 +172,7 @@ def settle(
     variance = prior if near is None else np.minimum(near.variance, prior)
     held: Settled | None = None
     for step in steps:
-        line, numbers = outcomes.linearised(mean, variance)
+        line, numbers = outcomes.linearise(mean, variance)
         try:
             given = condition(line, numbers, model, smooth)
         except np.linalg.LinAlgError:
@@ -194,7 +194,7 @@ def settle(
     return held
 
 
-def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperparameters, ...]:
+def learn_outcomes(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperparameters, ...]:
     """Weighted models, most plausible first, as ``learn`` finds them for the Gaussian problem.
 
     That problem is made again about the solution of the best model so far. In the end every
@@ -233,7 +233,7 @@ def learn_linked(outcomes: Outcomes, priors: Sequence[Prior]) -> tuple[Hyperpara
     return tuple(sorted(reweighted, key=lambda model: -model.weight))
 
 
-def linked_posterior(outcomes: Outcomes, models: Sequence[Hyperparameters]) -> Posterior:
+def outcome_posterior(outcomes: Outcomes, models: Sequence[Hyperparameters]) -> Posterior:
     """The function given the outcomes: a mixture over the models, each with its own Gaussian
     problem.
 

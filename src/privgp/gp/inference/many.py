@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition, fit
-from privgp.gp.inference.proposals import climb, starts, thinned
+from privgp.gp.inference.proposals import climb, starts, thin_weights
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
@@ -53,7 +53,7 @@ def learn_many(
             models.append(prior.at(z))
             logs.append(_log_posterior(*some, prior, z) - float(peak.log_density(z[None, :])[0]))
     weights = np.exp(logs - logsumexp(logs))
-    return _weighted_by_all(functionals, measurement, models, weights)
+    return _weigh_by_all(functionals, measurement, models, weights)
 
 
 def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functionals, Measurement]:
@@ -120,14 +120,14 @@ def _log_posterior(f: Functionals, measurement: Measurement, prior: Prior, z: Ar
     return found.log_evidence - 0.5 * float(z @ z)
 
 
-def _weighted_by_all(
+def _weigh_by_all(
     f: Functionals, measurement: Measurement, models: Sequence[Hyperparameters], weights: Array
 ) -> tuple[Hyperparameters, ...]:
     """The few that stand for all, weighted by the evidence of all numbers."""
     numbers = replace(measurement, is_laplace=False, energy=None)
     some = sample(f, numbers, SECOND)
     kept, logs = [], []
-    for i, weight in thinned(weights, MODELS):
+    for i, weight in thin_weights(weights, MODELS):
         model = models[i]
         try:
             whole = condition(f, numbers, model).log_evidence

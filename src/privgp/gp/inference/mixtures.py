@@ -56,7 +56,7 @@ class Mixture:
         each = [self.means + ndtri(level) * std for level in levels]
         return np.array(
             [
-                self._bisected(level, one.min(axis=0), one.max(axis=0))
+                self._bisect(level, one.min(axis=0), one.max(axis=0))
                 for level, one in zip(levels, each, strict=True)
             ]
         )
@@ -68,11 +68,11 @@ class Mixture:
         """
         first, last = self.below(low), self.below(high)
         inside, ends = last - first, np.full((2, len(first)), ((low,), (high,)))
-        out = [self._bisected(first + level * inside, *ends) for level in levels]
+        out = [self._bisect(first + level * inside, *ends) for level in levels]
         # where next to nothing of the mixture lies inside, rounding would decide
         return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
 
-    def _bisected(self, level: Array | float, low: Array, high: Array) -> Array:
+    def _bisect(self, level: Array | float, low: Array, high: Array) -> Array:
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             below = self.below(middle) < level

@@ -120,7 +120,7 @@ def _at_least_prior(precision: Array) -> Array:
     return np.asarray((vectors * np.clip(values, 0.5, 1e8)) @ vectors.T)
 
 
-def thinned(weights: Array, count: int) -> Iterator[tuple[int, float]]:
+def thin_weights(weights: Array, count: int) -> Iterator[tuple[int, float]]:
     """About ``count`` indices that stand for all: the heavy ones, and a systematic sample of the
     others, which share their weight equally."""
     heavy = weights >= 1.0 / count

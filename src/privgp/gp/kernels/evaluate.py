@@ -136,7 +136,7 @@ def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
     else:
         unit = np.broadcast_to(np.asarray(getattr(kernel, kind.unit), float), (X.shape[1],))
         X, Z = X / unit, None if Z is None else Z / unit
-        s = squared_distances(X, Z)
+        s = square_distances(X, Z)
     K = in_cache(partial(kind.profile, kernel), s)
 
     def pull(G: Array) -> Array:
@@ -156,7 +156,7 @@ def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
     return K, pull
 
 
-def squared_distances(X: Array, Z: Array | None = None) -> Array:
+def square_distances(X: Array, Z: Array | None = None) -> Array:
     """Squared distances by one matrix product, after centring against cancellation.
 
     Parameters
@@ -170,7 +170,7 @@ def squared_distances(X: Array, Z: Array | None = None) -> Array:
     columns = X if Z is None else Z - centre
     out = X @ (-2.0 * columns.T)
     lengths, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", columns, columns)
-    for rows in _cached(out):
+    for rows in _cache_blocks(out):
         part = out[rows]
         part += lengths[rows, None]
         part += others
@@ -192,12 +192,12 @@ def in_cache(function: Callable[..., Array], *matrices: Array) -> Array:
 
     """
     out = np.empty_like(matrices[0])
-    for rows in _cached(out):
+    for rows in _cache_blocks(out):
         out[rows] = function(*(matrix[rows] for matrix in matrices))
     return out
 
 
-def _cached(matrix: Array) -> Iterator[slice]:
+def _cache_blocks(matrix: Array) -> Iterator[slice]:
     step = max(1, CACHED_ENTRIES // max(1, matrix.shape[1]))
     for first in range(0, len(matrix), step):
         yield slice(first, first + step)

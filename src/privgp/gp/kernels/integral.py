@@ -39,7 +39,7 @@ def integral_gram(kernel: Kernel, low: Array, high: Array) -> Array:
         (m, inputs), corners of the boxes; one of no width in some input is a point there.
 
     """
-    low, high = _checked(low, high)
+    low, high = _check_limits(low, high)
     K = _between(kernel, low, high, low, high)
     return np.asarray(0.5 * (K + K.T))
 
@@ -57,14 +57,14 @@ def integral_cross(kernel: Kernel, X: Array, low: Array, high: Array) -> Array:
         (m, inputs), corners of the boxes.
 
     """
-    low, high = _checked(low, high)
-    X, _ = _checked(X, X)
+    low, high = _check_limits(low, high)
+    X, _ = _check_limits(X, X)
     if X.shape[1] != low.shape[1]:
         raise ValueError(f"X must have {low.shape[1]} columns, as the boxes have.")
     return _between(kernel, X, X, low, high)
 
 
-def _checked(low: Array, high: Array) -> tuple[Array, Array]:
+def _check_limits(low: Array, high: Array) -> tuple[Array, Array]:
     low, high = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
     if low.ndim != 2 or low.shape != high.shape:
         raise ValueError("low and high must have one row per box and one column per input.")
@@ -85,7 +85,7 @@ def _product(kernel: Kernel, a: Array, b: Array, c: Array, d: Array) -> Array:
     scale = math.prod([variance(k) for k in factors if isinstance(k, ConstantKernel)], start=1.0)
     if not rest:
         return np.full((len(a), len(c)), scale)
-    closed = _closed(rest, a.shape[1])
+    closed = _analytic_form(rest, a.shape[1])
     if closed is None:
         return np.asarray(scale * mean_of_differences(reduce(Product, rest), a, b, c, d))
     profile, scales = closed
@@ -114,7 +114,7 @@ class _Profile:
     twice: Callable[[Array], Array]
 
 
-def _closed(factors: list[Kernel], inputs: int) -> tuple[_Profile, Array] | None:
+def _analytic_form(factors: list[Kernel], inputs: int) -> tuple[_Profile, Array] | None:
     """The profile and the scale per input of a product that has a closed form."""
     if all(isinstance(k, RBF) and not isinstance(k, Matern) for k in factors):
         inverse = sum(np.broadcast_to(k.length_scale, (inputs,)) ** -2.0 for k in factors)

@@ -77,7 +77,7 @@ def rounding_error(kernel: Kernel, widths: Array) -> float:
         check_kernel(part, len(sides))
         return variance(part), kind.error_units(part, sides) * UNIT_ROUNDOFF * SLACK
 
-    def rounded(size: float, share: float) -> tuple[float, float]:
+    def round_up(size: float, share: float) -> tuple[float, float]:
         _check("variance", size, *VARIANCES)
         return size, share + (1.0 + share) * UNIT_ROUNDOFF * SLACK
 
@@ -85,8 +85,8 @@ def rounding_error(kernel: Kernel, widths: Array) -> float:
     _, share = fold(
         kernel,
         leaf,
-        lambda a, b: rounded(a[0] + b[0], max(a[1], b[1])),
-        lambda a, b: rounded(a[0] * b[0], a[1] + b[1] + a[1] * b[1]),
+        lambda a, b: round_up(a[0] + b[0], max(a[1], b[1])),
+        lambda a, b: round_up(a[0] * b[0], a[1] + b[1] + a[1] * b[1]),
     )
     return share / (1.0 - share) * SLACK  # of the computed variance, which errs by no more
 

@@ -24,8 +24,8 @@ from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (
     check_bounds,
     check_choice,
+    check_inducing_inputs,
     domain_pairs,
-    inducing_inputs,
     is_number,
 )
 from privgp.privacy.budget import check_budget
@@ -99,7 +99,7 @@ class PrivateFunction(KeptEstimator):
     def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
         """Take the data; the first release spends the budget, and every fit has one of its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
-        tried, seed = self._prepared(X, y, state)
+        tried, seed = self._prepare(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
         fit = self._fit_records if self.protect == "records" else self._fit_outputs
         fit(X, y, tried, seed, state)
@@ -112,10 +112,10 @@ class PrivateFunction(KeptEstimator):
     def plot(self, ax: Any = None, *, figure: Any = None, output: str = "output") -> Any:
         """The function at a grid's points as a figure; see privgp.models.picture."""
         from privgp.models.picture import as_map, released_function
-        from privgp.pictures.curves import plot_released
+        from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
-        return plot_released(as_map(released_function(self._kept, output)), ax, figure)
+        return plot_release(as_map(released_function(self._kept, output)), ax, figure)
 
     def _take(self, kept: Kept) -> None:
         super()._take(kept)
@@ -133,7 +133,7 @@ class PrivateFunction(KeptEstimator):
         numbers_only(self, X)
         X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
         y = seal_outputs(y, len(X))
-        asked = self._asked()
+        asked = self._check_request()
         if self.domain is not None:
             raise ValueError("domain goes with protect='records' only.")
         inputs, index = collapse(X)
@@ -146,7 +146,7 @@ class PrivateFunction(KeptEstimator):
         how, when = LAZILY, [ONCE, NOT_TIMED]
         if model.nodes is not None:  # all numbers are drawn at once
             how, when = "in {:,} numbers through inducing inputs", [ONCE]
-        promised = self._promised(OUTPUTS, (*OUTPUTS_ASSUMPTIONS, *when), noise, how)
+        promised = self._guarantee(OUTPUTS, (*OUTPUTS_ASSUMPTIONS, *when), noise, how)
 
         def draw() -> Kept:
             draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
@@ -169,7 +169,7 @@ class PrivateFunction(KeptEstimator):
             return FunctionModel(kernel, noise, inputs, counts)
         if self.sensitivity != "exact":
             raise ValueError("inducing inputs go with sensitivity='exact' only.")
-        nodes = inducing_inputs(self.inducing, columns)
+        nodes = check_inducing_inputs(self.inducing, columns)
         if isinstance(nodes, int):
             nodes = inputs[choose_nodes(kernel, inputs, nodes)]
         return FunctionModel(kernel, noise, inputs, counts, nodes)
@@ -177,14 +177,14 @@ class PrivateFunction(KeptEstimator):
     def _fit_records(
         self, X: Any, y: Any, tried: Self, seed: int | None, state: str | os.PathLike[str] | None
     ) -> None:
-        asked = self._asked()
+        asked = self._check_request()
         inputs = seal_inputs(X, len(domain_pairs("domain", self.domain)))
         y = seal_outputs(y, len(inputs))
         validate_data(tried, X, skip_check_array=True)
         model = self._records_model(len(inputs))
         norm = model.norm(self.sensitivity)
         noise = model.noise(asked["epsilon"], asked["delta"], norm)
-        promised = self._promised(RECORDS, (*RECORDS_ASSUMPTIONS, ONCE, NOT_TIMED), noise, LAZILY)
+        promised = self._guarantee(RECORDS, (*RECORDS_ASSUMPTIONS, ONCE, NOT_TIMED), noise, LAZILY)
 
         def draw() -> Kept:
             with threads_for(model.rows), np.errstate(all="ignore"):
@@ -207,7 +207,7 @@ class PrivateFunction(KeptEstimator):
         rounding_error(model.kernel, model.widths)  # refuses what has no proved error
         return model
 
-    def _asked(self) -> dict[str, Any]:
+    def _check_request(self) -> dict[str, Any]:
         """What was asked for, checked, as every function keeps it."""
         check_budget(self.epsilon, self.delta)
         dominance = self.dominance
@@ -219,7 +219,7 @@ class PrivateFunction(KeptEstimator):
             "dominance": float(dominance) if isinstance(dominance, Real) else dominance,
         }
 
-    def _promised(
+    def _guarantee(
         self, protected: Protected, assumptions: tuple[str, ...], noise: GaussianNoise, how: str
     ) -> Guarantee:
         """What is promised of all answers together; ``how``: the function is drawn, {} for its size."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from privgp.gp.threads import one_thread, threads_for
 from privgp.models.kinds.records import domain, private_inputs, row_count
-from privgp.models.planned import OTHER, PublicRows, accepted, bound
+from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
-from privgp.plan.several.arguments import checked_shares
+from privgp.plan.several.arguments import check_output_shares
 from privgp.plan.several.build import PlannedRows, PrivateInputs, PublicInputs, make_joint_plan
 from privgp.plan.several.plan import default_names
 from privgp.types import Array
@@ -89,11 +89,11 @@ def plan_given(model: Published, rows: Given, earlier: Sequence[Any] = ()) -> An
     posterior, plan = questions[0].objective == "posterior", rows.planned
     with one_thread() if posterior else threads_for(rows.public.count):
         if model._is_joint():
-            shares = checked_shares(model.shares, len(questions))
+            shares = check_output_shares(model.shares, len(questions))
             made: Any = make_joint_plan(plan, questions, model._budget(), shares, earlier)
         else:
             made = plan.plan(questions[0], model._budget(), *earlier)
-    return bound(model, made, rows.public)
+    return bind_plan(model, made, rows.public)
 
 
 def fit_columns(
@@ -131,7 +131,7 @@ def fit_columns(
         X = rows_to_fit(model, X)
         count = len(X)
         if model._streams(count):
-            model._fit_streamed(X, y, groups, plan)
+            model._fit_in_blocks(X, y, groups, plan)
             return
         rows = public_rows(model, X, groups, exposed(count))
     data = model._data(y, count, inputs, people)
@@ -155,7 +155,7 @@ def _plan_for(model: Published, rows: Given, plan: Any) -> Any:
     """A new plan for these rows, or the given one if it was made for them."""
     if plan is None:
         return plan_given(model, rows)
-    made: Any = accepted(model, plan, rows.public)
+    made: Any = verify_plan(model, plan, rows.public)
     whole = getattr(rows.planned, "people", None)
     if rows.public.inputs is None and made.strategy.whole_people != whole:
         raise ValueError(OTHER)

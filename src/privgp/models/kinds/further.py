@@ -28,7 +28,7 @@ from privgp.plan.counts.exposures import Exposures
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.hypotheses import design_models, several_scales
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.start import initial_priors
 from privgp.release.learn import fingerprints
 from privgp.release.parts import Part
 from privgp.release.release import Release
@@ -114,7 +114,7 @@ class PublicInputs:
         exposures = self._exposures(release, place)
         question = replace(question, exposures=exposures)
         seen = np.vstack([np.repeat(f.nodes, counts, axis=0), self.planned[: None if new else 0]])
-        priors = starting_priors(seen, question, learned=question.adapts)
+        priors = initial_priors(seen, question, learned=question.adapts)
         # All classes are measured alike and leave as much unknown: the first one stands for all.
         about: Any = answer
         measured = replace(part.measurement, values=part.measurement.values - about.at_zero(f))

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.engine.cluster import engine_of
-from privgp.models.planned import OTHER, PublicRows, accepted, bound
+from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import whole_number
-from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Rows, marked
+from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Rows, mark_rows
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import are_several
-from privgp.plan.streamed.sums import streamed_strategy
+from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.question.rules import ONE, check_rules
 from privgp.release.learn import zeros_of
 from privgp.types import Array
@@ -59,7 +59,7 @@ def plan_rows(model: Published, rows: Rows, watch: Any = None) -> Plan:
     """What a fit on these rows would measure, by one pass over them."""
     sketch, engine = model._sketch(rows), engine_of(model.engine)
     totals = sketch.columns.totals(rows, engine, change=sketch.question.change, watch=watch)
-    return bound(model, sketch.finish(totals), _public(rows))
+    return bind_plan(model, sketch.finish(totals), _public(rows))
 
 
 def fit_rows(
@@ -74,7 +74,7 @@ def fit_rows(
             sketch.question.change,
         )
     else:
-        plan = accepted(model, plan, _public(rows))
+        plan = verify_plan(model, plan, _public(rows))
         bounds, columns, change = plan.y_bounds, plan.strategy.columns, plan.strategy.change
 
     sums = sum_rows(
@@ -88,16 +88,16 @@ def fit_rows(
         watch=watch,
     )
     if plan is None:
-        plan = bound(model, sketch.finish(sums.totals), _public(rows))
+        plan = bind_plan(model, sketch.finish(sums.totals), _public(rows))
     else:
         energy, people = plan.strategy.energy_weight > 0, plan.strategy.persons is not None
         asked: Any = {"energy": energy, "change": change, "people": people}
-        found = streamed_strategy(columns, sums.totals, **asked)
+        found = strategy_of_columns(columns, sums.totals, **asked)
         if fingerprint(found) != fingerprint(plan.strategy):
             raise ValueError(OTHER)  # it was made of other rows
     random_state = simulation(model)
     model._publish(
-        model._promised(plan),
+        model._guarantee(plan),
         lambda: sums.measure(plan, random_state),
         lambda measured: model._learn(plan, measured),
         rehearse=lambda: model._rehearse(plan),
@@ -108,9 +108,9 @@ def fit_rows(
 def rehearse_rows(model: Published, plan: Plan, rows: Rows) -> None:
     """All that follows a measurement, as if zeros had been measured. Reads the inputs, to see that the
     plan was made for them, and spends nothing."""
-    plan = accepted(model, plan, _public(rows))
+    plan = verify_plan(model, plan, _public(rows))
     strategy: Any = plan.strategy
-    if strategy.mark != marked(rows, engine_of(model.engine)):
+    if strategy.mark != mark_rows(rows, engine_of(model.engine)):
         raise ValueError(OTHER)
     model._learn(plan, zeros_of(plan))
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from privgp.models.files import columns_to_fit, columns_to_plan, fit_table, is_streamed, plan_table
+from privgp.models.files import (
+    columns_to_fit,
+    columns_to_plan,
+    fit_table,
+    is_read_in_blocks,
+    plan_table,
+)
 from privgp.models.kept import names_of
 from privgp.models.kinds.fit import check_names, fit_columns, plan_given, private_count, public_rows
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.kinds.records import row_count
 from privgp.models.kinds.updates import measure_further
-from privgp.models.planned import named
+from privgp.models.planned import with_column_names
 from privgp.models.published import Published
-from privgp.models.tables import located, rows_to_plan
+from privgp.models.tables import locate_columns, rows_to_plan
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.types import Array
@@ -32,13 +38,13 @@ class RowsModel(Published):
     def _plan_table(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
         """What a ``fit`` on this table would measure."""
         check_order(X=X, groups=groups, exposure=exposure)
-        if is_streamed(X, self):
+        if is_read_in_blocks(X, self):
             return plan_table(self, X, groups)
         names, asked = names_of(X), self
         X, groups, exposure = columns_to_plan(self, X, groups, exposure)
         if self.protect != "records":
             asked, X = rows_to_plan(self, X)
-        return named(asked._plan(X, groups, exposure=exposure), names)
+        return with_column_names(asked._plan(X, groups, exposure=exposure), names)
 
     def _plan(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
         """A plan for rows as the kernel has them, or for a number of private records."""
@@ -47,22 +53,22 @@ class RowsModel(Published):
         elif self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
         else:
-            rows = public_rows(self, X, groups, self._exposed_by(exposure, len(X)))
+            rows = public_rows(self, X, groups, self._exposures_by_place(exposure, len(X)))
         made: Plan = plan_given(self, rows)
         return made
 
     def _fit(self, X: Any, y: Any, groups: Any, plan: Any, exposure: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement."""
         self._check_given(X, y, groups, exposure)
-        if is_streamed(X, self):
+        if is_read_in_blocks(X, self):
             fit_table(self, X, y, groups, plan)
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         names = column_names(y) if self._is_joint() else None
-        fit_columns(self, X, y, groups, plan, partial(self._exposed_by, exposure), names)
+        fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
         return self
 
-    def _fit_streamed(self, X: Array, y: Any, groups: Any, plan: Any) -> None:
+    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Any) -> None:
         """The same for many rows in memory, in blocks."""
         rows = array_rows(self, X, groups)
         fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
@@ -80,7 +86,9 @@ class RowsModel(Published):
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         if self._is_joint():
             check_names(self, column_names(y))
-        measure_further(self, X, y, groups, self._exposed_by(exposure, row_count(X)), budget)
+        measure_further(
+            self, X, y, groups, self._exposures_by_place(exposure, row_count(X)), budget
+        )
         return self
 
     def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
@@ -94,4 +102,4 @@ class RowsModel(Published):
 
     def _parameters(self, columns: int) -> Any:
         """What was declared, as a plan and a file hold it."""
-        return self._declares.of(self.get_params(deep=False) | located(self), columns)
+        return self._declares.of(self.get_params(deep=False) | locate_columns(self), columns)

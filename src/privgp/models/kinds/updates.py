@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.models.kinds.fit import Exposed, plan_given
 from privgp.models.kinds.further import rows_of
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
-from privgp.privacy.stages import Stages, check_shares, kept_by, shared_out
+from privgp.privacy.stages import Stages, check_shares, information_share, share_out
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -121,11 +121,11 @@ def stages(model: Published, X: Any, shares: Any, groups: Any, **given: Any) -> 
     laws = [law for law in compared if delta > 0 or law in PURE]
     errors = {}
     for law in laws:
-        together = epsilon * kept_by(law, shares)
+        together = epsilon * information_share(law, shares)
         asked = clone(model).set_params(mechanism=law, epsilon=together)
         expected = asked.plan(X, groups=groups, **given).expected_error()
         errors[law] = float(np.exp(np.mean(np.log(expected))))
     if not errors:
         raise ValueError("delta must be positive for Gaussian noise.")
     best = min(errors, key=lambda law: errors[law])
-    return Stages(best, shared_out(best, epsilon, delta, shares), errors)
+    return Stages(best, share_out(best, epsilon, delta, shares), errors)

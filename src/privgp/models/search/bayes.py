@@ -22,8 +22,8 @@ from privgp.plan.search.acquisition import best_setting, next_setting
 from privgp.plan.search.plan import SearchPlan
 from privgp.publish import Receipt
 from privgp.types import Bounds, Column, RandomState, Table
-from privgp.vault.scores import Loss, Validation, checked_validation
-from privgp.vault.search import Objective, kusner_search, measured_loss
+from privgp.vault.scores import Loss, Validation, check_validation
+from privgp.vault.search import Objective, kusner_search, measure_loss
 
 Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
 Report = Callable[[int], None]  # called with the number of steps done
@@ -100,7 +100,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
             )
         check_arguments(self)
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
-        validation = checked_validation(X_val, y_val, loss)
+        validation = check_validation(X_val, y_val, loss)
         plan = plan_of(self, validation.rows)
         (seed,) = seeds(self)
 
@@ -108,7 +108,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
             return clone(self.estimator).set_params(**plan.space.settings[setting]).fit(X, y)
 
         search = self._measure if plan.constants is None else self._search_in_vault
-        with self._reporting(len(plan.noise) or int(self.n_iter)) as report:
+        with self._report_progress(len(plan.noise) or int(self.n_iter)) as report:
             model = search(plan, validation, train, seed, report)
         self.plan_ = plan
         self.guarantee_ = guarantee_of(plan, simulated=seed is not None)
@@ -122,7 +122,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         return self.best_estimator_.predict(X)
 
     @contextmanager
-    def _reporting(self, total: int) -> Iterator[Report]:
+    def _report_progress(self, total: int) -> Iterator[Report]:
         """Where progress is reported: to a function, a bar, or nowhere."""
         if callable(self.progress):
             yield self.progress
@@ -161,7 +161,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                         model = train(setting)
                         rng = generator(None if seed is None else [seed, step])
                         state.ask(setting)
-                        state.got(measured_loss(model, validation, noise, rng))
+                        state.got(measure_loss(model, validation, noise, rng))
                     if step < steps and not np.isnan(state.values[step]):
                         # from a loss in [0, 1] to a score in [-1, 1]
                         score = 1.0 - 2.0 * state.values[step]

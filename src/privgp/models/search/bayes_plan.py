@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
-from privgp.models.spending import refuse_spending
-from privgp.plan.inputs.arguments import check_choice, check_unused, is_number, whole_number
+from privgp.models.spending import refuse_spenders
+from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number, whole_number
 from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.plan import SearchPlan, kusner_plan
 from privgp.plan.search.space import SETTINGS, make_space
@@ -54,9 +54,9 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
             raise ValueError(f"{name} must be a number between 0 and {high:g}.")
     if not all(hasattr(search.estimator, name) for name in ("fit", "predict", "set_params")):
         raise ValueError("estimator must have fit, predict and set_params, as in scikit-learn.")
-    refuse_spending(estimator=search.estimator, space=search.space)
-    check_unused(search, NOT_WITH[search.method], f"method={search.method!r}")
-    check_unused(search, NOT_WITH[search.acquisition], f"acquisition={search.acquisition!r}")
+    refuse_spenders(estimator=search.estimator, space=search.space)
+    check_defaults(search, NOT_WITH[search.method], f"method={search.method!r}")
+    check_defaults(search, NOT_WITH[search.acquisition], f"acquisition={search.acquisition!r}")
     if search.method != "measured" and search.state_file is not None:
         raise ValueError("state_file is for method='measured': the course of others is private.")
 
@@ -67,7 +67,7 @@ def plan_of(search: PrivateBayesSearchCV, n_val: Any) -> SearchPlan:
     loss = loss_of(search.estimator, search.scoring, search.loss_bounds)
     space = make_space(search.space, search.candidates)
     if space.whole and len(space) <= SETTINGS:
-        check_unused(search, ("candidates",), f"a space of at most {SETTINGS:,} settings")
+        check_defaults(search, ("candidates",), f"a space of at most {SETTINGS:,} settings")
     known = search.estimator.get_params(deep=True)
     for name in space.names:
         if name not in known:

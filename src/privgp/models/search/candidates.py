@@ -12,7 +12,7 @@ from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.start import initial_priors
 from privgp.types import Array
 from privgp.vault.scores import Loss, make_loss
 
@@ -105,7 +105,7 @@ def models_of(
     for each in params:
         one = clone(estimator).set_params(**each)
         question = Question(bounds, one.kernel, one.noise_variance)
-        (prior,) = starting_priors(X, question, learned=False)
+        (prior,) = initial_priors(X, question, learned=False)
         models.append(prior.start)
     return models
 

@@ -20,12 +20,12 @@ from privgp.models.search.candidates import (
     loss_of,
 )
 from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
-from privgp.models.spending import SpendsAtFit, refuse_spending
-from privgp.plan.inputs.arguments import check_choice, check_unused, is_number
+from privgp.models.spending import SpendsAtFit, refuse_spenders
+from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import VALIDATION, Event, promise
 from privgp.types import Bounds, Column, RandomState, Table
-from privgp.vault.scores import checked_validation, score_sensitivity
+from privgp.vault.scores import check_validation, score_sensitivity
 from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation
 
 METHODS = (MEASUREMENT, *CHOICES)
@@ -100,7 +100,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
             raise ValueError("selection_share must be a number between 0 and 1.")
         if self.method == MEASUREMENT:
-            check_unused(self, CROSS_VALIDATION, f"method={MEASUREMENT!r}")
+            check_defaults(self, CROSS_VALIDATION, f"method={MEASUREMENT!r}")
         if X_val is None and y_val is None:
             if self.scoring is not None or self.loss_bounds is not None:
                 raise ValueError("scoring and loss_bounds are for validation records: give X_val.")
@@ -110,20 +110,20 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         elif groups is not None:
             raise ValueError("groups cannot be given with X_val: validation records are single.")
         else:
-            self._fit_validated(X, y, X_val, y_val)
+            self._fit_by_validation(X, y, X_val, y_val)
         return self
 
-    def _fit_validated(self, X: Any, y: Any, X_val: Any, y_val: Any) -> None:
+    def _fit_by_validation(self, X: Any, y: Any, X_val: Any, y_val: Any) -> None:
         """Train every candidate on (X, y) and choose by its mean loss on the private records."""
         if self.method == MEASUREMENT:
             raise ValueError(
                 "method='measurement' does not use validation records: give "
                 "method='permute-and-flip' or 'exponential' with X_val, y_val."
             )
-        check_unused(self, CROSS_VALIDATION, "validation records X_val, y_val")
-        refuse_spending(estimator=self.estimator, param_grid=self.param_grid)
+        check_defaults(self, CROSS_VALIDATION, "validation records X_val, y_val")
+        refuse_spenders(estimator=self.estimator, param_grid=self.param_grid)
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
-        validation = checked_validation(X_val, y_val, loss)
+        validation = check_validation(X_val, y_val, loss)
         params, epsilon = candidates_of(self.param_grid), float(self.epsilon)
         models = [clone(self.estimator).set_params(**each).fit(X, y) for each in params]
         rng = simulation(self)

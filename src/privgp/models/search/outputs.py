@@ -27,7 +27,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.guarantee import Event, Guarantee, Protected, promise
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
-from privgp.privacy.pure import remaining_epsilon, total_epsilon
+from privgp.privacy.pure import epsilon_left, total_epsilon
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_residuals
@@ -43,7 +43,7 @@ GRID_ASSUMPTION = (
 
 def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """One measurement with the whole budget, whose evidence ranks the candidates for nothing."""
-    rows, params, models = _searched(search, X)
+    rows, params, models = _list_candidates(search, X)
     y = seal_outputs(y, len(rows))
     centre = centre_of(models)
     budget = {"epsilon": search.epsilon, "delta": search.delta}
@@ -81,7 +81,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     )
 
 
-def _searched(
+def _list_candidates(
     search: PrivateGridSearchCV, X: Any
 ) -> tuple[Array, list[dict[str, Any]], list[Hyperparameters]]:
     """The public rows, and every candidate as parameters and as a model."""
@@ -105,7 +105,7 @@ def _evidence(plan: Plan, measurement: Measurement, model: Hyperparameters) -> f
 
 def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
     """Choose by cross-validation residuals with a share of epsilon, then release with the rest."""
-    rows, params, models = _searched(search, X)
+    rows, params, models = _list_candidates(search, X)
     y = seal_outputs(y, len(rows))
     people = person_ids(groups, len(rows))
     bounds = check_bounds("y_bounds", search.estimator.y_bounds)
@@ -114,7 +114,7 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     selection_seed, seed = seeds(search, 2)
     settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
     trials = [clone(search.estimator).set_params(**each, **settings) for each in params]
-    plans, added = _planned(search, trials, models, rows, groups, spent)
+    plans, added = _plan_candidates(search, trials, models, rows, groups, spent)
     tested = sum(len(test) for _, test in splits)
     half = 0.5 * (bounds[1] - bounds[0])
     noise = (np.sqrt(tested * added) / half).tolist()
@@ -151,7 +151,7 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
     )
 
 
-def _planned(
+def _plan_candidates(
     search: PrivateGridSearchCV,
     trials: Sequence[PrivateGPRegressor],
     models: Sequence[Hyperparameters],
@@ -187,7 +187,7 @@ def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float,
     if model.mechanism in PURE or (model.mechanism != GAUSSIAN and sums):
         yield left, model.mechanism if model.mechanism in PURE else LAPLACE
     if model.mechanism not in PURE and search.delta > 0:
-        yield remaining_epsilon(search.epsilon, search.delta, spent), GAUSSIAN
+        yield epsilon_left(search.epsilon, search.delta, spent), GAUSSIAN
         yield left, GAUSSIAN
     elif model.mechanism == GAUSSIAN or not sums:
         yield left, GAUSSIAN  # which refuses delta = 0

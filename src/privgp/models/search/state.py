@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from privgp.plan.search.space import Space
-from privgp.storage.state_file import locked
+from privgp.storage.state_file import lock_folder
 
 FORMAT = "privgp-search"
 HEAD = b'{"format": "privgp-search", "version": 1, '
@@ -81,7 +81,7 @@ class SearchState:
             file.truncate(len(data) - len(torn))
         if not lines:
             self._append({"format": FORMAT, "version": 1, "question": question})
-            with locked(file.name) as folder:
+            with lock_folder(file.name) as folder:
                 os.fsync(folder)  # brings the new file's name to the disk too
             return
         try:

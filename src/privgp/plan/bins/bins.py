@@ -112,7 +112,7 @@ class BinSums(Sums):
         """In the sum of absolute values, so in the Euclidean norm too."""
         return rounding(self.rows + 4) * self.rows
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """Equal outputs but for one in the first bin."""
         return -self.matrix[0], self.matrix[0]
 
@@ -200,7 +200,7 @@ class Bins(RecordSums, Grid):
         each = rounding(self.rows * self.most_records + self.count + 4) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """What one record adds, twice: of all pairs of records the two furthest apart.
 
         Outputs at the ends and the middle of their bounds suffice: the move is convex in their
@@ -213,7 +213,7 @@ class Bins(RecordSums, Grid):
             apart = squares[:, None] + squares[None, :]
             moved = np.array([apart, apart - 2.0 * gram])
             same, one, other = np.unravel_index(int(np.argmax(moved)), moved.shape)
-            return self._added(B[:, one], 0), self._added(B[:, other], 1 - int(same))
+            return self._contribution(B[:, one], 0), self._contribution(B[:, other], 1 - int(same))
         for u, v in product((-1.0, 0.0, 1.0), repeat=2):
             moved = (1.0 + u * u) * squares[:, None] + (1.0 + v * v) * squares[None, :]
             moved = moved - 2.0 * (1.0 + u * v) * gram + w**2 * (u * u - v * v) ** 2
@@ -225,7 +225,7 @@ class Bins(RecordSums, Grid):
         )
         return first, second
 
-    def _added(self, column: Array, block: int) -> Array:
+    def _contribution(self, column: Array, block: int) -> Array:
         """What a record adds in one block alone."""
         blocks = np.zeros((self.blocks, len(column)))
         blocks[block] = column
@@ -267,7 +267,7 @@ class Bins(RecordSums, Grid):
         shares = np.prod(np.meshgrid(*[weights] * inputs, indexing="ij"), axis=0)
         return nodes.reshape(-1, inputs), shares.ravel()
 
-    def averaged(self, at_nodes: Array) -> Array:
+    def average_over_bins(self, at_nodes: Array) -> Array:
         """Averages over bins of a vector, or along both axes of a matrix, given at the nodes."""
         shares = self.nodes()[1]
         parts = len(shares)
@@ -299,14 +299,14 @@ class HalvedBins(Bins):
         terms = self.rows * self.most_records + self.count + 8
         return rounding(terms) * self.rows * largest * (1.0 + 1e-9)
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """Two records that stay in one bin, with outputs at either end.
 
         They move 2 of the 2 + w that a record can, and few numbers at once, which an attack sees
         best.
         """
         worst = self.matrix[:, int(np.argmax(np.abs(self.matrix).sum(axis=0)))]
-        first, second = self._added(worst, 1), self._added(worst, 0)
+        first, second = self._contribution(worst, 1), self._contribution(worst, 0)
         return self.with_energy(first, 1.0), self.with_energy(second, 1.0)
 
     def sum_std(self, noise_std: float) -> float:

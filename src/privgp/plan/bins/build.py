@@ -24,7 +24,7 @@ from privgp.plan.bins.scales import design_models
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.features.build import make_features_plan
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Records, even_hypotheses
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import LAPLACE, PURE
@@ -109,7 +109,7 @@ def make_records_plan(
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
     even = np.vstack([middle - spread, middle + spread])
-    priors = starting_priors(even, question, learned=False)
+    priors = initial_priors(even, question, learned=False)
     finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
     goal = question.goal(finest.centres(), np.ones(finest.count))
     half, models = question.half_width, design_models(priors[0])

@@ -139,7 +139,7 @@ def bin_functionals(
         residual = max(0.0, 1.0 - float(average) / variance(model.kernel))
         scatter = np.zeros_like(B)
     if squares is None:
-        squares = bins.averaged(evaluate(model.kernel, nodes))
+        squares = bins.average_over_bins(evaluate(model.kernel, nodes))
     fixed = B @ (covariance * squares) @ B.T
     weights = np.asarray(np.kron(A, shares), dtype=np.float64)
     found = Functionals(

@@ -14,7 +14,7 @@ KINDS = (str, bool, int, float)
 LARGEST = 10**18  # which an array of numbers holds
 
 
-def declared_classes(classes: Any) -> Classes:
+def check_classes(classes: Any) -> Classes:
     """The classes, sorted as scikit-learn sorts them; ValueError unless they can be classes."""
     if classes is None:
         raise ValueError(

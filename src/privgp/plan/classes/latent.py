@@ -24,7 +24,7 @@ def steepest(link: Link) -> float:
     return float(link.slope(np.zeros(1))[0])
 
 
-def scaled(kernel: Kernel, factor: float) -> Kernel:
+def rescale(kernel: Kernel, factor: float) -> Kernel:
     """The kernel of a function that is ``factor`` times as large."""
     first = getattr(kernel, "k1", None) if isinstance(kernel, Product) else None
     if isinstance(first, ConstantKernel) and first.hyperparameter_constant_value.fixed:
@@ -34,7 +34,7 @@ def scaled(kernel: Kernel, factor: float) -> Kernel:
     return ConstantKernel(factor**2, "fixed") * kernel
 
 
-def behind(link: Link, prior: Prior, *, default: bool) -> Prior:
+def latent_prior(link: Link, prior: Prior, *, default: bool) -> Prior:
     """The prior of the function behind the link, from that of the probability.
 
     ``default``: of the default kernel, whose constant may be further from even than its function.
@@ -44,7 +44,7 @@ def behind(link: Link, prior: Prior, *, default: bool) -> Prior:
         kernel = kernel.k1 + ConstantKernel((CONSTANT_STD / 4.0) ** 2, "fixed")
     count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
     return Prior(
-        start=replace(prior.start, kernel=scaled(kernel, 1.0 / steep)),
+        start=replace(prior.start, kernel=rescale(kernel, 1.0 / steep)),
         centre=prior.centre[:count],
         root=prior.root[:count, :moves],
         noise_free=False,

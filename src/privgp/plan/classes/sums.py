@@ -41,9 +41,9 @@ class OfEveryClass(OutputSums):
         root = float(np.sqrt(self.classes)) * (1.0 + 2.0 * UNIT_ROUNDOFF)
         return super().float_error() * (self.classes if self.law in PURE else root)
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """One person's labels change between the first two classes."""
-        first, second = super().furthest()
+        first, second = super().worst_neighbours()
         rest = np.zeros(self.size - 2 * len(first))
         return np.concatenate([first, second, rest]), np.concatenate([second, first, rest])
 

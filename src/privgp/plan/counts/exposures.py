@@ -27,7 +27,7 @@ class Exposures:
         return cls(unit, exposure * unit)
 
 
-def checked_exposure(exposure: Any, rows: int) -> Array:
+def check_exposure(exposure: Any, rows: int) -> Array:
     """One positive, finite number for every row; 1 where none are given. (rows,)"""
     if exposure is None:
         return np.ones(rows)

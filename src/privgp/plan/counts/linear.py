@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.classes.latent import scaled
+from privgp.plan.classes.latent import rescale
 
 # Of a rate over the unit: a level and a function of a quarter of the bounds' width, two units, each.
 MOST_VARIANCE = 0.5
@@ -24,4 +24,4 @@ def outcome_model(model: Hyperparameters, unit: float | None) -> Hyperparameters
     if unit is None:
         return model
     share = min(1.0, MOST_VARIANCE / variance(model.kernel))
-    return replace(model, kernel=scaled(model.kernel, share**0.5))
+    return replace(model, kernel=rescale(model.kernel, share**0.5))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.gp.input_maps import part_ranked, spreads
+from privgp.gp.input_maps import blend_ranks, spreads
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
@@ -46,7 +46,7 @@ class Rates(Outputs):
         strategy: Any = plan.strategy
         return Exposures(self.rate, strategy.expected)
 
-    def counted(self, plan: Plan, measurement: Measurement) -> Measurement:
+    def read_measurement(self, plan: Plan, measurement: Measurement) -> Measurement:
         """The measured sums of counts themselves: the middle of the bounds is added back."""
         strategy: Any = plan.strategy
         middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
@@ -79,5 +79,5 @@ def rate_priors(
     else:
         kernel = given if inputs is None else inputs.kernel(given)
     signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=1.0)
-    models = (Hyperparameters(signal, noise, part_ranked(X, share, plain)) for share in shares)
+    models = (Hyperparameters(signal, noise, blend_ranks(X, share, plain)) for share in shares)
     return tuple(prior_about(model, noise_free=False, widths=widths) for model in models)

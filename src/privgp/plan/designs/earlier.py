@@ -111,10 +111,10 @@ class Earlier:
         )
         strategy: Any = plan.strategy
         both = self.known.with_another(
-            plan.functionals, measured, self.priors[0].start, self.shared(strategy)
+            plan.functionals, measured, self.priors[0].start, self.share_with(strategy)
         )
         factor = both.measurement.noise_std / measured.noise_std
-        noise = plan.noise.resized(plan.noise.size, factor)
+        noise = plan.noise.with_size(plan.noise.size, factor)
         return replace(plan, functionals=both.functionals, noise=noise, earlier=None)
 
     @property
@@ -135,7 +135,7 @@ class Earlier:
         ]
 
     @cached_property
-    def designed_for(self) -> list[Hyperparameters]:
+    def models_to_serve(self) -> list[Hyperparameters]:
         """The models that a measurement is chosen for.
 
         The plausible ones, and if they were learned also those that a first measurement is
@@ -149,7 +149,7 @@ class Earlier:
             *(replace(model, weight=CAUTION / len(first)) for model in first),
         ]
 
-    def shared(self, strategy: Weighing) -> Shared | None:
+    def share_with(self, strategy: Weighing) -> Shared | None:
         """The overlap of a measurement with those of the same rows before; None for new rows.
 
         Parameters
@@ -247,7 +247,7 @@ class EarlierRecords:
         """The noise distribution, which is the first one's."""
         return str(self.strategy.law)
 
-    def repeated_by(self, plan: Plan) -> Plan:
+    def repeat_measurement(self, plan: Plan) -> Plan:
         """A plan for as many records that measures the same sums again."""
         again = plan.measuring(replace(self.strategy, rows=plan.rows))
         return replace(again, earlier=self)
@@ -256,7 +256,7 @@ class EarlierRecords:
         """The plan of one measurement of all records that is as noisy as all of them together."""
         own = plan.measured_noise_std
         std = np.sqrt(self.variance + 1.0 / (self.precision + own**-2.0))
-        noise = plan.noise.resized(plan.noise.size, float(std) / own)
+        noise = plan.noise.with_size(plan.noise.size, float(std) / own)
         strategy: Any = plan.strategy
         strategy = replace(strategy, rows=strategy.rows + self.rows)
         return replace(plan, strategy=strategy, noise=noise, earlier=None)
@@ -300,7 +300,7 @@ def hypotheses_given(
     roots = np.sqrt(target_weights)[:, None]
     apart, apart_there = earlier.disagreement(inputs, targets, target_weights)
     out = []
-    for model, factor in zip(earlier.designed_for, factors, strict=True):
+    for model, factor in zip(earlier.models_to_serve, factors, strict=True):
         R = earlier.root(model, factor)
         here = np.hstack([factor.factor, values(model.changes, inputs)])
         there = here if targets is inputs else features(model, factor, targets)

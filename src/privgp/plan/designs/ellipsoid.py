@@ -50,25 +50,25 @@ def optimal_weights(columns: Array, tolerance: float, max_iterations: int) -> Ar
         d = leverage(w)
         if least <= tolerance:
             return best
-        w = mixed(w * (d / rank) ** 1.5, 1e-3)
+        w = mix_evenly(w * (d / rank) ** 1.5, 1e-3)
     left = max_iterations - MULTIPLICATIVE_STEPS
     size = min(inputs, 4 * rank + 50)
     if left > 0 and size < inputs:
         w, used = _interior(columns, w, background, tolerance / 2, left, direct=False)
-        w, left = mixed(w, share), left - used
+        w, left = mix_evenly(w, share), left - used
         leverage(w)
     active = np.zeros(inputs, dtype=bool)
     active[np.argsort(-w)[: size // 2]] = True
     active[random.choice(inputs, size - size // 2, replace=False, p=w)] = True
     while left > 0 and least > tolerance:
-        start = mixed(w[active], 1e-3)
+        start = mix_evenly(w[active], 1e-3)
         goal = max(tolerance / 2, 0.03 * least)
         steps = min(left, INTERIOR_STEPS)
         inner, used = _interior(columns[:, active], start, background, goal, steps, direct=True)
         left -= used + 1
         w = np.zeros(inputs)
         w[active] = inner
-        d = leverage(mixed(w, share))
+        d = leverage(mix_evenly(w, share))
         active = w > 1e-3 / active.sum()
         outside = np.flatnonzero((d > rank + 0.3 * tolerance) & ~active)
         if outside.size > size // 2:
@@ -166,7 +166,7 @@ def whiten(columns: Array, w: Array, background: float = 0.0) -> tuple[Array, Ar
     return np.asarray(solve_triangular(L, columns, lower=True, check_finite=False)), L
 
 
-def mixed(w: Array, share: float) -> Array:
+def mix_evenly(w: Array, share: float) -> Array:
     """The weights w scaled to the simplex, with a share of them spread evenly."""
     return np.asarray(w * ((1 - share) / w.sum()) + share / len(w))
 

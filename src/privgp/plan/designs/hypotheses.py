@@ -60,13 +60,13 @@ def several_scales(models: Sequence[Hyperparameters]) -> list[Hyperparameters]:
     shares = np.exp(-0.5 * np.square(np.log(FACTORS)))
     shares /= shares.sum() * len(models)
     return [
-        replace(model, kernel=scaled(model.kernel, factor), weight=float(share))
+        replace(model, kernel=scale_lengthscales(model.kernel, factor), weight=float(share))
         for factor, share in zip(FACTORS, shares, strict=True)
         for model in models
     ]
 
 
-def scaled(kernel: Kernel, factor: float) -> Kernel:
+def scale_lengthscales(kernel: Kernel, factor: float) -> Kernel:
     """The kernel with every free lengthscale multiplied by a factor."""
     logs = [
         np.full(p.n_elements, np.log(factor) if p.name.endswith("length_scale") else 0.0)

@@ -95,7 +95,7 @@ def aware_design(
         B, (rank, inputs).
 
     """
-    B = _starting_strategy(hypotheses[0], noise, rank)
+    B = _initial_strategy(hypotheses[0], noise, rank)
     shape = B.shape
     total = sum(h.weight * h.total for h in hypotheses)
 
@@ -131,7 +131,7 @@ def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[floa
     """
     value, gradient = 0.0, np.zeros_like(B)
     for h in hypotheses:
-        U, L = _measured(B, h, noise)
+        U, L = _factor_measurement(B, h, noise)
         H = cho_solve((L, True), U @ h.gram, check_finite=False)
         value += h.weight * float(np.vdot(H, U))
         Q = cho_solve((L, True), U @ H.T, check_finite=False).T
@@ -143,7 +143,7 @@ def gain(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> tuple[floa
     return value, gradient
 
 
-def log_left(B: Any, hypotheses: Sequence[Hypothesis], noise: float) -> float:
+def log_variance_left(B: Any, hypotheses: Sequence[Hypothesis], noise: float) -> float:
     """The weighted mean of the logarithms of what a measurement leaves unexplained.
 
     Logarithms, so that the roughest hypotheses, under which little can be learned, do not rule.
@@ -218,11 +218,11 @@ def _linear_bound(n: Array, slope: Array, is_root: bool) -> float:
     return float(n.sum() * largest)
 
 
-def unexplained(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Array:
+def residual_factors(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Array:
     """E of every hypothesis stacked, rotated so that E^T E is unchanged: (ranks, inputs)."""
     parts = []
     for h in hypotheses:
-        U, L = _measured(B, h, noise)
+        U, L = _factor_measurement(B, h, noise)
         W = cho_solve((L, True), U, check_finite=False).T
         E = h.factor.T - W @ (U @ h.factor.T + B * h.noise)
         values, vectors = np.linalg.eigh(h.gram)
@@ -230,7 +230,7 @@ def unexplained(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> Arr
     return np.vstack(parts)
 
 
-def _measured(B: Array, h: Hypothesis, noise: float) -> tuple[Array, Array]:
+def _factor_measurement(B: Array, h: Hypothesis, noise: float) -> tuple[Array, Array]:
     """U = B factor and the Cholesky factor of cov(t)."""
     U = B @ h.factor
     scaled = B * np.sqrt(h.noise)
@@ -239,7 +239,7 @@ def _measured(B: Array, h: Hypothesis, noise: float) -> tuple[Array, Array]:
     return U, cholesky(S, lower=True, overwrite_a=True, check_finite=False)
 
 
-def _starting_strategy(h: Hypothesis, noise: float, rank: int) -> Array:
+def _initial_strategy(h: Hypothesis, noise: float, rank: int) -> Array:
     """Principal directions of the signal, the stronger the louder, with unit columns."""
     values, vectors = h.spectrum
     rank = min(rank, len(values))

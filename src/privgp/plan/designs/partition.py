@@ -43,7 +43,7 @@ def partition(
     weights = mass, mass * _relevance(hypotheses, mass)
     found: dict[int, tuple[float, Integers]] = {}
 
-    def tried(number: int) -> float:
+    def evaluate_number(number: int) -> float:
         if number not in found:
             groups = [_groups(places, weight, number) for weight in weights]
             tries = [(left(g), g) for g in groups]
@@ -54,14 +54,14 @@ def partition(
     best, worse = ladder[0], 0
     with threadpool_limits(1):  # for matrices this small, two threads only wait for each other
         for number in ladder:
-            if tried(number) <= tried(best):
+            if evaluate_number(number) <= evaluate_number(best):
                 best, worse = number, 0
             else:
                 worse += 1
             if worse > PATIENCE:
                 break
         for number in _between(best, ladder):
-            best = number if tried(number) < tried(best) else best
+            best = number if evaluate_number(number) < evaluate_number(best) else best
     return found[best][1]
 
 
@@ -75,11 +75,13 @@ def _between(number: int, ladder: Sequence[int]) -> list[int]:
 def _coordinates(hypotheses: Sequence[Hypothesis], mass: Array) -> Array:
     """Inputs as points whose squared distance is the prior's, but for its weak directions."""
     per_row = np.maximum(mass, 1e-300)[:, None]
-    places = np.hstack([_leading(np.sqrt(h.weight) * h.factor / per_row, mass) for h in hypotheses])
-    return _leading(places, mass)
+    places = np.hstack(
+        [_principal(np.sqrt(h.weight) * h.factor / per_row, mass) for h in hypotheses]
+    )
+    return _principal(places, mass)
 
 
-def _leading(places: Array, mass: Array) -> Array:
+def _principal(places: Array, mass: Array) -> Array:
     """The coordinates along the leading principal directions."""
     count = min(COORDINATES, places.shape[1])
     size = places.shape[1]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from privgp.plan.designs.ellipsoid import mixed, optimal_weights, square_norms, whiten
+from privgp.plan.designs.ellipsoid import mix_evenly, optimal_weights, square_norms, whiten
 from privgp.types import Array
 
 OBJECTIVES = ("trace", "max", "logdet")
@@ -76,7 +76,7 @@ def design(
         An argument is not what it should be.
 
     """
-    workload, root = _checked(C, objective, weights, tolerance, max_iterations)
+    workload, root = _check_workload(C, objective, weights, tolerance, max_iterations)
     targets, inputs = workload.shape
     size = float(np.abs(workload).max()) or 1.0
     scaled = root[:, None] * (workload / size)
@@ -185,7 +185,7 @@ def logdet_design(
     return B, F, gap
 
 
-def _checked(
+def _check_workload(
     C: ArrayLike, objective: str, weights: ArrayLike | None, tolerance: float, max_iterations: int
 ) -> tuple[Array, Array]:
     """The workload and the roots of the relative weights, or a ValueError that says what is wrong."""
@@ -278,5 +278,5 @@ def _ascend(
         if bound < (1 - share) * previous:
             power *= 0.7
         previous = bound
-        weights = [mixed(w * q**power, share) for w, q in zip(weights, ratios, strict=True)]
+        weights = [mix_evenly(w * q**power, share) for w, q in zip(weights, ratios, strict=True)]
     return best

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privgp.gp.features import leading_features, spread_points
+from privgp.gp.features import principal_features, spread_points
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Measurement
@@ -29,7 +29,7 @@ from privgp.plan.features.masses import (
     even_points,
     feature_functionals,
 )
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.start import initial_priors
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import PURE
 from privgp.types import Array
@@ -74,7 +74,7 @@ class Aim:
 
     def features(self, lengthscale: float, number: int, gram_weight: float) -> Features:
         number = number if self.most is None else min(number, self.most)
-        of = leading_features(self.low, self.high, lengthscale, number)
+        of = principal_features(self.low, self.high, lengthscale, number)
         made = Features(**vars(of), rows=self.rows, gram_weight=gram_weight, classes=self.classes)
         return made if self.energy else replace(made, energy_weight=0.0)
 
@@ -109,7 +109,7 @@ def make_features_plan(
     low, high = np.array(x_bounds, dtype=float).T
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
-    priors = starting_priors(np.vstack([middle - spread, middle + spread]), question, learned=False)
+    priors = initial_priors(np.vstack([middle - spread, middle + spread]), question, learned=False)
     everywhere = spread_points(low, high, SUPPORT, 3)
     goal = question.goal(everywhere, np.ones(SUPPORT))
     models = design_models(priors[0]) if question.learned else [priors[0].start]

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from privgp.gp.features import FeatureMap, packed, spread_points, unpacked
+from privgp.gp.features import FeatureMap, pack_symmetric, spread_points, unpack_symmetric
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.plan.simplex import Functions, RecordSums, about_even
@@ -105,7 +105,7 @@ class Features(RecordSums, FeatureMap):
         parts = float(np.sqrt(self.gram_weight**2 + 1.0 + self.energy_weight**2))
         return rounding(self.rows * self.most_records + 12) * self.rows * parts * (1.0 + 1e-9)
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """The contributions of two records that are as far apart as any on a fine grid.
 
         Two outputs at the ends of their range, or labels of one class or of two, at places whose
@@ -121,11 +121,11 @@ class Features(RecordSums, FeatureMap):
         each = [2.0 * self.gram_weight**2 * (1.0 - products**2) + 2.0 * more for *_, more in pairs]
         which, i, j = np.unravel_index(int(np.argmax(each)), np.shape(each))
         first, second, _ = pairs[which]
-        return self._added(phi[i], first), self._added(phi[j], second)
+        return self._contribution(phi[i], first), self._contribution(phi[j], second)
 
-    def _added(self, phi: Array, outcome: list[float]) -> Array:
+    def _contribution(self, phi: Array, outcome: list[float]) -> Array:
         """What one record adds."""
-        gram = self.gram_weight * packed(np.outer(phi, phi))
+        gram = self.gram_weight * pack_symmetric(np.outer(phi, phi))
         return self.with_energy(np.append(gram, np.kron(outcome, phi)), outcome[0] ** 2)
 
     @property
@@ -148,7 +148,7 @@ class Features(RecordSums, FeatureMap):
         """The released numbers in units of y, with the noisy Gram matrix of the features."""
         k = len(self.matrix)
         triangle, rest = np.split(numbers, [k * (k + 1) // 2])
-        gram = unpacked(triangle / self.gram_weight, k)
+        gram = unpack_symmetric(triangle / self.gram_weight, k)
         return replace(super().read(rest, noise, half_width), gram=gram)
 
 

@@ -78,13 +78,13 @@ class FunctionModel:
     @cached_property
     def node_rows(self) -> Array:
         """B = L^T alpha, (nodes, inputs): ``(s^2 I + V D V^T)^-1 V``, ``V = L^-1 k(Z, inputs)``."""
-        V = self._whitened(self.inputs)
+        V = self._whiten(self.inputs)
         gram = (V * self.counts) @ V.T
         gram.flat[:: len(gram) + 1] += self.noise_variance
         factor = cho_factor(gram, lower=True, check_finite=False)
         return np.asarray(cho_solve(factor, V, check_finite=False))
 
-    def _whitened(self, X: Array) -> Array:
+    def _whiten(self, X: Array) -> Array:
         """``L^-1 k(Z, X)``, (nodes, points)."""
         assert self.nodes is not None
         cross = evaluate(self.kernel, self.nodes, X)
@@ -96,14 +96,14 @@ class FunctionModel:
         for start in range(0, len(points), BLOCK):
             part = points[start : start + BLOCK]
             padded = np.vstack([part, np.repeat(part[:1], BLOCK - len(part), axis=0)])
-            out[start : start + BLOCK] = (numbers @ self._whitened(padded))[: len(part)]
+            out[start : start + BLOCK] = (numbers @ self._whiten(padded))[: len(part)]
         return out
 
     def noise_shape(self, points: Array) -> Array:
         """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points, (points,)."""
         if self.nodes is None:
             return np.full(len(points), np.sqrt(variance(self.kernel)))
-        return column_norms(self._whitened(points))
+        return column_norms(self._whiten(points))
 
     def exact_norms(self) -> Array:
         """The norm of the function that one unit of output at an input adds, (inputs,)."""

@@ -22,8 +22,8 @@ from privgp.privacy.posterior_mean import (
     LEAST_RIDGE,
     SENSITIVITIES,
     MeanSensitivity,
-    fixed_function,
     mean_sensitivity,
+    sensitivity_for_norm,
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
 
@@ -115,7 +115,7 @@ class PathModel(DomainModel):
         shape = self.shape(records)
         if isinstance(self.sensitivity, float):
             # given in the kernel's own Hilbert space; the lemma divides the kernel by its variance
-            return fixed_function(shape, self.sensitivity * math.sqrt(variance(self.kernel)))
+            return sensitivity_for_norm(shape, self.sensitivity * math.sqrt(variance(self.kernel)))
         unit = mean_sensitivity(shape, self.sensitivity)
         return replace(unit, value=unit.value * self.half_width)
 
@@ -182,7 +182,7 @@ class PathModel(DomainModel):
             simulated=simulated,
         )
 
-    def calibrated(self, epsilon: float, records: int, by: str) -> Calibration:
+    def calibrate_noise(self, epsilon: float, records: int, by: str) -> Calibration:
         """The least noise variance, or extra noise, with which the paths are epsilon-private.
 
         Parameters

@@ -19,7 +19,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     Choice(tuple(choices)).check(name, value)
 
 
-def check_unused(given: Any, names: Sequence[str], where: str) -> None:
+def check_defaults(given: Any, names: Sequence[str], where: str) -> None:
     """Refuse parameters that would be ignored, unless they have their defaults.
 
     Parameters
@@ -116,7 +116,7 @@ def _points(name: str, given: Any, columns: int) -> Array:
     return points
 
 
-def inducing_inputs(inducing: Any, columns: int) -> int | Array:
+def check_inducing_inputs(inducing: Any, columns: int) -> int | Array:
     """A number of inducing inputs, or points (distinct, columns)."""
     if isinstance(inducing, Integral) and not isinstance(inducing, bool):
         return whole_number("inducing", inducing, MOST_INDUCING)

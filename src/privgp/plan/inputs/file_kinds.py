@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.columns.kinds import MOST_LEVELS, levels_of
-from privgp.gp.columns.table import Table, joined, missing_cells
+from privgp.gp.columns.table import Table, join_cells, missing_cells
 from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.storage.parser import TableError
 from privgp.storage.tables import Files
@@ -81,11 +81,11 @@ def _levels(files: Files, name: str) -> Any:
 def known_table(files: Files, kinds: Inputs) -> KnownTable:
     """All rows of a table that is read into memory, with their kinds."""
     read = [frame for _, _, frame in files.batches(kinds.names)]
-    cells = [joined([frame[name].to_numpy() for frame in read]) for name in kinds.names]
+    cells = [join_cells([frame[name].to_numpy() for frame in read]) for name in kinds.names]
     return KnownTable(kinds.names, tuple(cells), kinds=kinds)
 
 
-def located(frame: Any, kinds: Inputs, path: str) -> Array:
+def locate_rows(frame: Any, kinds: Inputs, path: str) -> Array:
     """The coordinates of rows of a file, (rows, width).
 
     Parameters

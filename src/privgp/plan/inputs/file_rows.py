@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from privgp.engine.local import Engine
-from privgp.plan.inputs.file_kinds import located
+from privgp.plan.inputs.file_kinds import locate_rows
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs, sorted_people
+from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs, sort_by_person
 from privgp.storage.parser import TableError
 from privgp.storage.tables import BATCH, Files
 from privgp.types import Array, Integers
@@ -69,7 +69,7 @@ class TableRows:
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows in order, 2,048 at a time."""
-        return (chunk for chunk, _ in self.beside((), _nothing))
+        return (chunk for chunk, _ in self.beside((), _unread_column))
 
     def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
         """Every chunk with what is ``read`` of other columns of its rows, file by file.
@@ -95,7 +95,7 @@ class TableRows:
 
     def take(self, places: Integers, engine: Engine) -> Array:
         """The inputs at these ascending places, (places, columns)."""
-        return taken(self.files, self.names, self.kinds, places + self.first, engine)
+        return take_rows(self.files, self.names, self.kinds, places + self.first, engine)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class TablePeople:
             Rows of one person that are used.
 
         """
-        order = sorted_people(codes, most)
+        order = sort_by_person(codes, most)
         edges = chunk_edges(codes[order], len(codes))
         return cls(files, names, people, codes[order], order, edges, len(codes), kinds)
 
@@ -177,7 +177,7 @@ class TablePeople:
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows that are used, chunk by chunk."""
-        return (chunk for chunk, _ in self.beside((), _nothing))
+        return (chunk for chunk, _ in self.beside((), _unread_column))
 
     def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
         """Every chunk with what is ``read`` of other columns of its rows, file by file.
@@ -195,7 +195,7 @@ class TablePeople:
         back[order] = np.arange(len(order))
         inputs, beside = [], []
         wanted = list(dict.fromkeys([*self.names, *others]))  # people may be an input too
-        for _, path, frame in self.files.taken(wanted, self.places[order]):
+        for _, path, frame in self.files.take_batches(wanted, self.places[order]):
             inputs.append(coordinates(frame, self.names, self.kinds, path))
             beside.append(read(frame))
         X, held = np.concatenate(inputs)[back], np.concatenate(beside)[back]
@@ -205,10 +205,10 @@ class TablePeople:
 
     def take(self, places: Integers, engine: Engine) -> Array:
         """The inputs at these ascending places, (places, columns)."""
-        return taken(self.files, self.names, self.kinds, places, engine)
+        return take_rows(self.files, self.names, self.kinds, places, engine)
 
 
-def _nothing(frame: Any) -> Array:
+def _unread_column(frame: Any) -> Array:
     return np.empty(frame.height)
 
 
@@ -221,12 +221,12 @@ class Taking:
     kinds: Inputs | None
 
     def __call__(self, run: tuple[int, Integers]) -> tuple[int, Array]:
-        read = self.files.taken(self.names, run[1])
+        read = self.files.take_batches(self.names, run[1])
         found = [coordinates(frame, self.names, self.kinds, path) for _, path, frame in read]
         return run[0], np.concatenate(found)
 
 
-def taken(
+def take_rows(
     files: Files, names: tuple[str, ...], kinds: Inputs | None, places: Integers, engine: Engine
 ) -> Array:
     """The inputs at ascending places, (places, columns), looked up by many workers.
@@ -249,7 +249,7 @@ def taken(
 
 def coordinates(frame: Any, names: tuple[str, ...], kinds: Inputs | None, path: str) -> Array:
     """Where the kernel has rows of a file, (rows, columns)."""
-    return numbers(frame, names, path) if kinds is None else located(frame, kinds, path)
+    return numbers(frame, names, path) if kinds is None else locate_rows(frame, kinds, path)
 
 
 def numbers(frame: Any, names: tuple[str, ...], path: str) -> Array:

@@ -57,7 +57,7 @@ class Inputs:
             raise ValueError(
                 "columns goes with a table: give X as one, with a name for each column."
             )
-        asked = _asked(declared or {}, table)
+        asked = _declarations(declared or {}, table)
         columns, seen = [], set[str]()
         for name in table.names:
             if name not in seen:
@@ -82,13 +82,13 @@ class Inputs:
         table = Table(tuple(map(str, every)), tuple(np.empty(0, dtype=object) for _ in every))
         columns = []
         for key in declared:
-            names, kind, option = _asked({key: declared[key]}, table)[np.ravel(key)[0]]
+            names, kind, option = _declarations({key: declared[key]}, table)[np.ravel(key)[0]]
             if kind == "category" and option is None:
                 raise ValueError(
                     f"the levels of the private column {names[0]!r} must be declared, such as "
                     "('category', ['north', 'south'])."
                 )
-            columns.append(_bounded(_column(names, kind, option, table), x_bounds))
+            columns.append(_with_bounds(_column(names, kind, option, table), x_bounds))
         return cls(tuple(columns))
 
     def check(self) -> None:
@@ -114,7 +114,7 @@ class Inputs:
         return max(1, sum(column.dimensions for column in self.columns))
 
     @property
-    def unranked(self) -> tuple[int, ...]:
+    def plain_coordinates(self) -> tuple[int, ...]:
         """The coordinates whose ranks mean nothing."""
         ranked = np.repeat([column.ranked for column in self.columns], self.widths)
         return tuple(map(int, np.flatnonzero(~ranked)))
@@ -127,14 +127,14 @@ class Inputs:
     @property
     def drawn(self) -> list[int]:
         """The order of the numbers in pictures: of places, east goes to the right."""
-        starts = np.cumsum([0, *(column.needed for column in self.columns)])
+        starts = np.cumsum([0, *(column.name_count for column in self.columns)])
         pairs = zip(starts, self.columns, strict=False)
         return [int(start) + place for start, column in pairs for place in column.drawn]
 
-    def shown(self, numbers: Array) -> Array:
+    def unwrap(self, numbers: Array) -> Array:
         """The same numbers, written so that neighbours are next to each other."""
         pairs = zip(self.columns, self._split(numbers), strict=True)
-        return np.hstack([column.shown(part) for column, part in pairs])
+        return np.hstack([column.unwrap(part) for column, part in pairs])
 
     @property
     def domain(self) -> tuple[Pair, ...] | None:
@@ -144,9 +144,9 @@ class Inputs:
         pairs = np.vstack([column.domain() for column in self.columns]).tolist()
         return tuple((low, high) for low, high in pairs)
 
-    def declared_ends(self) -> Array:
+    def range_ends(self) -> Array:
         """The ends of the declared range of every input, (names, 2)."""
-        return np.vstack([column.declared_ends() for column in self.columns])
+        return np.vstack([column.range_ends() for column in self.columns])
 
     def ends(self, numbers: Array) -> Array:
         """The ends of the range of every input, (names, 2)."""
@@ -189,7 +189,7 @@ class Inputs:
         pairs = zip(self.columns, np.split(coordinates, self._ends, axis=1), strict=True)
         return np.hstack([column.back(part) for column, part in pairs])
 
-    def located(self, given: Any) -> Array:
+    def locate_table(self, given: Any) -> Array:
         """Where the kernel has the rows of a table."""
         return self.coordinates(self.numbers(given))
 
@@ -211,7 +211,7 @@ class Inputs:
                 leaf.length_scale = np.repeat(scales, self.widths)
         return kernel
 
-    def narrowed(self, kernel: Kernel) -> Kernel:
+    def narrow_kernel(self, kernel: Kernel) -> Kernel:
         """The kernel with one lengthscale per column again."""
         kernel, firsts = deepcopy(kernel), np.cumsum((0, *self.widths[:-1]))
         for leaf in parts(kernel):
@@ -244,15 +244,15 @@ class Inputs:
         return np.cumsum(self.widths)[:-1]
 
     def _split(self, numbers: Array) -> list[Array]:
-        return np.split(numbers, np.cumsum([c.needed for c in self.columns])[:-1], axis=1)
+        return np.split(numbers, np.cumsum([c.name_count for c in self.columns])[:-1], axis=1)
 
 
-def _bounded(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
+def _with_bounds(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
     """A private column with its declared bounds, in its numbers."""
     if not column.bounded:
         return column
     pairs = []
-    single = column if column.needed == 1 else Number(column.names[:1])
+    single = column if column.name_count == 1 else Number(column.names[:1])
     for name in column.names:
         if name not in x_bounds:
             raise ValueError(
@@ -269,7 +269,7 @@ def _bounded(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
     return bounded
 
 
-def _asked(declared: Any, table: Table) -> dict[str, tuple[tuple[str, ...], str, Any]]:
+def _declarations(declared: Any, table: Table) -> dict[str, tuple[tuple[str, ...], str, Any]]:
     """What was declared of every column, by each of its names."""
     if not isinstance(declared, Mapping):
         raise ValueError(FORM)
@@ -344,7 +344,7 @@ def _column(names: tuple[str, ...], kind: str, option: Any, table: Table) -> Col
     made = KINDS[kind]
     if kind not in OPTIONS and option is not None:
         raise ValueError(f"columns has {option!r} for {names[0]!r}, but a {kind} takes no option.")
-    if len(names) != made(names).needed:
+    if len(names) != made(names).name_count:
         two = "two columns, such as ('lat', 'lon')" if kind == "place" else "one column"
         raise ValueError(f"columns has {', '.join(map(repr, names))} as {kind}, which is {two}.")
     if kind == "periodic":

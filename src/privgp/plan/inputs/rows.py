@@ -168,7 +168,7 @@ class PeopleRows:
             Rows of one person that are used.
 
         """
-        order = sorted_people(codes, most)
+        order = sort_by_person(codes, most)
         edges = chunk_edges(codes[order], len(codes))
         return cls(array[order], codes[order], order, edges, array)
 
@@ -225,7 +225,7 @@ def runs(chunks: int, number: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-def sorted_people(codes: Integers, most: int) -> Integers:
+def sort_by_person(codes: Integers, most: int) -> Integers:
     """Places of rows, person by person, at most the first ``most`` of each.
 
     Parameters
@@ -285,16 +285,16 @@ class Marking:
         return chunk.mark
 
 
-def marked(rows: Rows, engine: Engine) -> str:
+def mark_rows(rows: Rows, engine: Engine) -> str:
     """The mark of all rows together, as text: 16 hexadecimal digits.
 
     It depends on inputs, people and places, never on who worked on which block.
     """
     blocks = rows.parts(block_number(rows.count, engine))
-    return written_mark(summed(Marking(), add, blocks, engine))
+    return mark_text(sum_blocks(Marking(), add, blocks, engine))
 
 
-def written_mark(mark: int) -> str:
+def mark_text(mark: int) -> str:
     """A mark as 16 hexadecimal digits."""
     return f"{mark % 2**64:016x}"
 
@@ -347,7 +347,7 @@ class Folded:
         return total
 
 
-def summed(
+def sum_blocks(
     function: Callable[[Any], Value],
     plus: Callable[[Value, Value], Value],
     blocks: Sequence[Any],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.gp.input_maps import part_ranked, spreads
+from privgp.gp.input_maps import blend_ranks, spreads
 from privgp.gp.kernels.noise import signal_and_noise, split_noise
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.counts.rates import rate_priors
@@ -36,7 +36,7 @@ def default_scales(X: Array, inputs: Inputs | None) -> Array:
     return spreads(X) * np.sqrt(X.shape[1]) if inputs is None else inputs.scales(X)
 
 
-def starting_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prior, ...]:
+def initial_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prior, ...]:
     """One prior per input map; a given kernel has one map, of the inputs as they are, or two.
 
     ``X`` are all rows, repeated inputs included: their spread and ranks set scales and maps.
@@ -48,7 +48,7 @@ def starting_priors(X: Array, question: Question, *, learned: bool) -> tuple[Pri
     else:
         kernel = kernel if inputs is None else inputs.kernel(kernel)
         shares = RANK_SHARES[::2] if question.ranked else RANK_SHARES[:1]
-    plain = () if inputs is None else inputs.unranked
+    plain = () if inputs is None else inputs.plain_coordinates
     widths = () if inputs is None else inputs.widths
     if len(plain) == X.shape[1]:
         shares = RANK_SHARES[:1]
@@ -58,5 +58,5 @@ def starting_priors(X: Array, question: Question, *, learned: bool) -> tuple[Pri
     signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=default)
     white = split_noise(kernel)[1]
     noise_free = white is None or not white.hyperparameter_noise_level.fixed
-    models = (Hyperparameters(signal, noise, part_ranked(X, share, plain)) for share in shares)
+    models = (Hyperparameters(signal, noise, blend_ranks(X, share, plain)) for share in shares)
     return tuple(prior_about(model, noise_free=noise_free, widths=widths) for model in models)

@@ -34,7 +34,7 @@ def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
         ) from None
     if not splits:
         raise ValueError("cv makes no split.")
-    return [_checked(split, len(X)) for split in splits]
+    return [_check_split(split, len(X)) for split in splits]
 
 
 def folds_of(model: Hyperparameters, X: Array, splits: Sequence[Split]) -> Iterator[Fold]:
@@ -47,7 +47,7 @@ def folds_of(model: Hyperparameters, X: Array, splits: Sequence[Split]) -> Itera
         yield Fold(train, test, index, smoother.weights)
 
 
-def _checked(split: tuple[Any, Any], rows: int) -> Split:
+def _check_split(split: tuple[Any, Any], rows: int) -> Split:
     out = []
     for part in split:
         if part.dtype == bool and part.shape == (rows,):

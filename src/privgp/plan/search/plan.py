@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.surrogate import Hyperprior, fixed_prior
+from privgp.gp.surrogate import Hyperprior, known_prior
 from privgp.plan.inputs.arguments import is_number
 from privgp.plan.search.space import Space
 from privgp.privacy import kusner
@@ -74,9 +74,9 @@ class SearchPlan:
             f"({self.epsilon:g}, {self.delta:g}) for {self.rows:,} validation records; "
             f"{len(self.space):,} settings{spread} of {', '.join(self.space.names)}.\n"
         )
-        return first + (self._measured() if self.constants is None else self._assumed())
+        return first + (self._noise_text() if self.constants is None else self._assumption_text())
 
-    def _measured(self) -> str:
+    def _noise_text(self) -> str:
         tried = self.noise_std[: len(self.noise) - self.has_final]
         low, high = tried.min(), tried.max()
         stds = f"{low:.3g}" if high < 1.001 * low else f"{low:.3g} to {high:.3g}"
@@ -88,7 +88,7 @@ class SearchPlan:
             f"{self.score_std:.3g}: that is the reported score."
         )
 
-    def _assumed(self) -> str:
+    def _assumption_text(self) -> str:
         assert self.constants is not None
         c, bounds = self.constants, self.theorem_bounds()
         certainty = 1.0 - c.delta - math.exp(-CHANCE)
@@ -115,11 +115,11 @@ def kusner_plan(
     }
     noise_free = plan.method == "kusner-noise-free"
     assumed = _assumptions(assume, defaults, noise_free=noise_free)
-    prior = fixed_prior(space.points.shape[1], assumed["lengthscale"], assumed["smoothness"])
+    prior = known_prior(space.points.shape[1], assumed["lengthscale"], assumed["smoothness"])
     epsilon, delta, noise = 0.5 * plan.epsilon, 0.5 * plan.delta, assumed["observation_std"]
     if noise_free:
         noise = 0.0
-        regret = kusner.vanishing_regret(assumed["A"], assumed["tau"], len(space.names))
+        regret = kusner.noise_free_regret(assumed["A"], assumed["tau"], len(space.names))
     else:
         gain = kusner.largest_gain(space.points, prior, steps, noise)
         beta = kusner.beta(steps, len(space), delta)

@@ -43,7 +43,7 @@ def check_any_bounds(y_bounds: AnyBounds) -> None:
         check_bounds("bounds", y_bounds)
 
 
-def checked_shares(shares: Any, count: int) -> tuple[float, ...]:
+def check_output_shares(shares: Any, count: int) -> tuple[float, ...]:
     """The share of every output as it was declared; equal ones where none were."""
     if shares is None:
         return (1.0,) * count

@@ -13,7 +13,7 @@ from privgp.plan.bins.build import GRIDS, make_records_plan
 from privgp.plan.build import Budget, Question, make_plan, plan_of, task_of
 from privgp.plan.choice import best_sums
 from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import checked_shares, factors
+from privgp.plan.several.arguments import check_output_shares, factors
 from privgp.plan.several.plan import Compared, JointPlan
 from privgp.plan.strategy import Strategy
 from privgp.privacy.budget import check_budget
@@ -36,7 +36,7 @@ class SharedBudget(Budget):
 
     def noise_of(self, strategy: Strategy) -> Noise:
         noise = super().noise_of(strategy)
-        return noise.resized(noise.size, 1.0 / factors(self.shares, strategy.law)[self.place])
+        return noise.with_size(noise.size, 1.0 / factors(self.shares, strategy.law)[self.place])
 
 
 class PlannedRows(Protocol):
@@ -73,7 +73,7 @@ class PublicInputs:
 
         def plan(law: str) -> tuple[Plan, float]:
             sums = best_sums(task, law)
-            return plan_of(task, sums), 0.5 * task.left_by(sums)  # halved: of a variance
+            return plan_of(task, sums), 0.5 * task.log_variance_left(sums)  # halved: of a variance
 
         return plan
 
@@ -96,7 +96,7 @@ class PrivateInputs:
 
     def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Plan:
         made = make_records_plan(self.count, self.x_bounds, question, budget, people=self.people)
-        again: Plan = made if earlier is None else earlier.repeated_by(made)
+        again: Plan = made if earlier is None else earlier.repeat_measurement(made)
         return again
 
     def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
@@ -138,7 +138,7 @@ def make_joint_plan(
     return JointPlan.of((budget.epsilon, budget.delta), plans[best], shares, compared)
 
 
-def planned_again(plan: JointPlan, epsilon: float) -> JointPlan:
+def plan_again(plan: JointPlan, epsilon: float) -> JointPlan:
     """The plan that a model with this epsilon makes of the same inputs, groups and parameters.
 
     It lacks a fingerprint: to carry it out, plan with a model that has this epsilon.
@@ -152,15 +152,15 @@ def planned_again(plan: JointPlan, epsilon: float) -> JointPlan:
         Question(y_bounds=part.y_bounds, exposures=part.exposures, **own.asks())
         for part, own in zip(plan.parts, asked.parts(), strict=True)
     ]
-    shares = checked_shares(asked.shares, len(questions))
+    shares = check_output_shares(asked.shares, len(questions))
     with one_thread():
         again = make_joint_plan(
-            planned_rows(plan), questions, Budget(asked.epsilon, plan.delta), shares
+            rows_of_plan(plan), questions, Budget(asked.epsilon, plan.delta), shares
         )
     return replace(again, output_names=plan.output_names, made_for=replace(made, parameters=asked))
 
 
-def planned_rows(plan: JointPlan) -> PlannedRows:
+def rows_of_plan(plan: JointPlan) -> PlannedRows:
     """The public facts about the rows that a plan was made for."""
     strategy = plan.strategy
     if plan.x_bounds is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor
 from privgp.plan.plan import NOTICE, Plan, check_first
-from privgp.plan.several.arguments import checked_shares, factors
+from privgp.plan.several.arguments import check_output_shares, factors
 from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS, SAME_NOISE, Noise, noise_for
@@ -179,7 +179,7 @@ class JointPlan:
             == (asked.epsilon, asked.delta, asked.y_bounds)
             and (names is None or len(names) == count)
             and np.allclose(
-                self.factors, factors(checked_shares(asked.shares, count), self.strategy.law)
+                self.factors, factors(check_output_shares(asked.shares, count), self.strategy.law)
             )
         )
         if not fits:
@@ -279,9 +279,9 @@ class JointPlan:
 
     def at(self, epsilon: float) -> JointPlan:
         """The plan for the same inputs, groups and parameters at another epsilon."""
-        from privgp.plan.several.build import planned_again
+        from privgp.plan.several.build import plan_again
 
-        return planned_again(self, epsilon)
+        return plan_again(self, epsilon)
 
     def inputs_and_people(self) -> tuple[Array, Integers | None]:
         """The public input of every row, and whose rows they are."""

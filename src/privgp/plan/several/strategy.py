@@ -85,12 +85,12 @@ class JointSums:
         errors = [2.0 * a * p.float_error() for a, p in zip(self.factors, self.parts, strict=True)]
         return self._norm(errors) * (1.0 + 1e-9)
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """Equal outcomes but for all those of the person who can move the measurement most."""
         reach = [a * part.reach() for a, part in zip(self.factors, self.parts, strict=True)]
         order = 1 if self.law in PURE else 2
         person = int(np.argmax(np.linalg.norm(reach, order, axis=0)))
-        ends = [part.of_person(person).furthest() for part in self.parts]
+        ends = [part.of_person(person).worst_neighbours() for part in self.parts]
         low, high = (
             np.concatenate([a * t for a, t in zip(self.factors, each, strict=True)])
             for each in zip(*ends, strict=True)
@@ -111,7 +111,7 @@ class JointSums:
     def noises(self, noise: Noise) -> tuple[Noise, ...]:
         """The noise in what every part measures, for this noise in all numbers."""
         pairs = zip(self.parts, self.factors, strict=True)
-        return tuple(noise.resized(part.size, 1.0 / a) for part, a in pairs)
+        return tuple(noise.with_size(part.size, 1.0 / a) for part, a in pairs)
 
     def _norm(self, values: Sequence[float]) -> float:
         return float(np.linalg.norm(values, 1 if self.law in PURE else 2))

@@ -33,7 +33,7 @@ class CellColumns(RowColumns):
     cells: Cells
 
     @property
-    def measured(self) -> int:
+    def sum_count(self) -> int:
         return self.cells.count
 
     @property
@@ -51,7 +51,7 @@ class CellColumns(RowColumns):
 
     def lattice(self, name: str) -> Lattice:
         """Counts and sums of outputs in [-1, 1] over a chunk."""
-        return Lattice.holding(2.0 * LARGEST)
+        return Lattice.for_size(2.0 * LARGEST)
 
     def chunk(self, chunk: Chunk, *, whole: bool, change: float) -> tuple[csc_array, Array, Adding]:
         if chunk.people is not None:
@@ -59,12 +59,12 @@ class CellColumns(RowColumns):
         parts = self.cells.find(chunk.inputs)
         ones, rows = np.ones(len(parts)), len(parts)
         owner = self.cells.cells[parts]
-        B = csc_array((ones, owner, np.arange(rows + 1)), shape=(self.measured, rows))
-        counted = {"absolute": np.bincount(owner, minlength=self.measured).astype(float)}
+        B = csc_array((ones, owner, np.arange(rows + 1)), shape=(self.sum_count, rows))
+        counted = {"absolute": np.bincount(owner, minlength=self.sum_count).astype(float)}
         if whole:
             each = np.bincount(parts, minlength=len(self.cells.cells))
             counted |= {"parts": each.astype(float)}
-        first = np.zeros(self.measured)
+        first = np.zeros(self.sum_count)
         first[owner[0]] = 1.0
         added = Adding(
             rows=rows,

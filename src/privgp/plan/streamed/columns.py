@@ -20,7 +20,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.gp.smoothers import stable_cholesky
-from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, summed, written_mark
+from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, mark_text, sum_blocks
 from privgp.plan.strategy import NOT_TOGETHER, SHARED_ENERGY_WEIGHT
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.privacy.sensitivity import (
@@ -102,7 +102,7 @@ class RowColumns:
     law: ClassVar[str]
 
     @property
-    def measured(self) -> int:
+    def sum_count(self) -> int:
         """How many sums are measured."""
         raise NotImplementedError
 
@@ -134,9 +134,9 @@ class RowColumns:
         """One pass over all rows."""
         engine = engine or Threads()
         blocks = rows.parts(block_number(rows.count, engine))
-        return self.joined(summed(_Pass(self, change), add, blocks, engine, watch))
+        return self.join_totals(sum_blocks(_Pass(self, change), add, blocks, engine, watch))
 
-    def joined(self, added: Adding) -> Totals:
+    def join_totals(self, added: Adding) -> Totals:
         """The sums as numbers; those that were not added up are empty."""
         if added.chunks > MOST_TERMS:
             raise ValueError("there are too many rows to add up.")
@@ -146,7 +146,7 @@ class RowColumns:
         return Totals(
             added.rows,
             added.persons,
-            written_mark(added.mark),
+            mark_text(added.mark),
             added.longest,
             added.largest,
             added.worst,
@@ -171,7 +171,7 @@ class Columns(RowColumns):
     unit: bool
 
     @property
-    def measured(self) -> int:
+    def sum_count(self) -> int:
         return len(self.matrix)
 
     def check(self) -> None:
@@ -181,7 +181,7 @@ class Columns(RowColumns):
 
     def fits(self) -> bool:
         """Whether its parts belong together; only a file can have others."""
-        return self.nodes.ndim == 2 and self.matrix.shape == (self.measured, len(self.nodes))
+        return self.nodes.ndim == 2 and self.matrix.shape == (self.sum_count, len(self.nodes))
 
     @property
     def at_nodes(self) -> Array:
@@ -211,7 +211,7 @@ class Columns(RowColumns):
         """The weight of every person's columns, so that they reach to about 1 together, and how far
         they then reach, (people,)."""
         norms = person_norms(B, np.arange(B.shape[1]), people)
-        weights = np.minimum(1.0, allowed(change) / np.maximum(norms, 1e-300))
+        weights = np.minimum(1.0, column_reach(change) / np.maximum(norms, 1e-300))
         alone = np.bincount(people, column_norms(B))
         # what is multiplied are rounded products
         return weights, weights * (norms + 4.0 * UNIT_ROUNDOFF * alone) * (1 + 4.0 * UNIT_ROUNDOFF)
@@ -220,10 +220,10 @@ class Columns(RowColumns):
         """The lattice on which a sum over rows is added up."""
         b, k = self.most, 2.0 * variance(self.kernel)
         each = {"absolute": b, "gram": b * b, "cross": b * k, "kernel_gram": k * k}
-        return Lattice.holding(LARGEST * each[name.removeprefix("shared_")])
+        return Lattice.for_size(LARGEST * each[name.removeprefix("shared_")])
 
     def functionals(self, totals: Totals, seen: Array) -> Functionals:
-        return streamed_functionals(self, totals, residual_gram(self, seen, totals))
+        return functionals_of_columns(self, totals, residual_gram(self, seen, totals))
 
     def chunk(self, chunk: Chunk, *, whole: bool, change: float) -> tuple[Array, Array, Adding]:
         """The columns of a chunk's rows, their shares in the energy, and what they add to the totals:
@@ -307,14 +307,14 @@ class _Pass:
         return self.columns.chunk(chunk, whole=True, change=self.change)[2]
 
 
-def shared_weight(change: float) -> float:
+def person_weight(change: float) -> float:
     """The weight of the energy beside the columns of people with several rows."""
     return 0.5 * SHARED_ENERGY_WEIGHT * change / square_change(change)
 
 
-def allowed(change: float) -> float:
+def column_reach(change: float) -> float:
     """How far a person's columns may reach together, so that with the energy it is 1."""
-    return float(np.sqrt(1.0 - (shared_weight(change) * square_change(change) / change) ** 2))
+    return float(np.sqrt(1.0 - (person_weight(change) * square_change(change) / change) ** 2))
 
 
 def furthest_signs(B: Array) -> Array:
@@ -329,7 +329,7 @@ def furthest_signs(B: Array) -> Array:
     return np.asarray(reached)
 
 
-def streamed_functionals(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:
+def functionals_of_columns(columns: Columns, totals: Totals, residual_gram: Array) -> Functionals:
     """The measured numbers in terms of the function at Z: rows by ``J(x) = k(Z, Z)^-1 k(Z, x)``.
     ``residual_gram``: the covariance of the measured sums that J leaves out, per k(x, x)."""
     L = stable_cholesky(evaluate(columns.kernel, columns.nodes))

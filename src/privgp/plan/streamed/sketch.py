@@ -15,16 +15,16 @@ from privgp.engine.local import Engine, Threads
 from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.smoothers import inducing_smoother, stable_cholesky
+from privgp.gp.smoothers import node_smoother, stable_cholesky
 from privgp.plan.build import Budget, Question
 from privgp.plan.cells import SEEN, Cells, cell_count
 from privgp.plan.choice import Goal, aware_matrix, indicators
 from privgp.plan.designs.hypotheses import Masses, design_models, hypotheses_for, several_scales
-from privgp.plan.designs.noise_aware import Hypothesis, log_left
+from privgp.plan.designs.noise_aware import Hypothesis, log_variance_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
-from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, sample, summed
-from privgp.plan.inputs.start import starting_priors
+from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, sample, sum_blocks
+from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Outputs, Unbiased
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.cells import CellColumns
@@ -35,7 +35,7 @@ from privgp.plan.streamed.columns import (
     Totals,
     spread_out,
 )
-from privgp.plan.streamed.sums import AnyColumns, streamed_strategy
+from privgp.plan.streamed.sums import AnyColumns, strategy_of_columns
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, noise_for
 from privgp.types import Array
 
@@ -64,7 +64,7 @@ class Sketch:
         """The plan, once the pass over the rows is done."""
         energy, change = self.question.energy, self.question.change
         asked: dict[str, Any] = {"energy": energy, "change": change, "people": self.people}
-        strategy = streamed_strategy(self.columns, totals, **asked)
+        strategy = strategy_of_columns(self.columns, totals, **asked)
         measured = self.columns.functionals(totals, self.seen)
         return self.question.plan(
             self.budget, strategy, measured, self.priors, self.goal, self.kind
@@ -84,10 +84,10 @@ def sketch_plan(
     if inducing is None:
         if rows.persons is None and question.mechanism != GAUSSIAN:
             return sketch_cells(rows, question, budget, engine)
-        inducing = usual_inducing(rows.columns)
+        inducing = usual_inducing_count(rows.columns)
     seen = sample(rows, SAMPLE, engine)
-    priors = starting_priors(seen, question, learned=question.adapts)
-    Z = choose_inducing(seen, inducing) if isinstance(inducing, int) else inducing
+    priors = initial_priors(seen, question, learned=question.adapts)
+    Z = choose_inducing_inputs(seen, inducing) if isinstance(inducing, int) else inducing
     goal = goal_of(question, seen)
     kind = Outputs(Z, np.arange(len(Z)), design_gap=np.inf)
     if question.objective == "posterior":
@@ -96,7 +96,7 @@ def sketch_plan(
         if rows.persons is not None:
             raise ValueError("groups of many rows go with objective='posterior' only.")
         start = priors[0].start
-        columns, unbiased, gap = _smoothing_columns(question, rows, start, seen, Z, goal, engine)
+        columns, unbiased, gap = _smoother_columns(question, rows, start, seen, Z, goal, engine)
         kind = replace(kind, unbiased=unbiased, design_gap=gap)
     return Sketch(question, budget, priors, columns, seen, goal, kind, rows.persons is not None)
 
@@ -110,14 +110,14 @@ def goal_of(question: Question, seen: Array) -> Goal:
 def sketch_cells(rows: Rows, question: Question, budget: Budget, engine: Engine) -> Sketch:
     """Choose cells from a public sample of the rows, as many as the budget can tell apart."""
     seen = sample(rows, SEEN, engine)
-    priors = starting_priors(seen, question, learned=question.adapts)
+    priors = initial_priors(seen, question, learned=question.adapts)
     kinds = question.inputs
     scales = spreads(seen) if kinds is None else kinds.scales(seen)
     dimensions = seen.shape[1] if kinds is None else kinds.dimensions
     count = cell_count(rows.count, dimensions, budget.sum_variance(question))
     columns = CellColumns(Cells.of(seen, scales, count))
     centres = columns.cells.centres
-    kind = Outputs(centres, np.arange(len(centres)), design_gap=np.inf, cells=columns.measured)
+    kind = Outputs(centres, np.arange(len(centres)), design_gap=np.inf, cells=columns.sum_count)
     return Sketch(question, budget, priors, columns, seen, goal_of(question, seen), kind)
 
 
@@ -141,9 +141,9 @@ class Crowded:
         law, delta = self.question.mechanism, self.budget.delta
         if law in PURE or delta == 0:
             return self._groups(self._pure()[0])
-        weighted, left = self._weighted(self._share())
+        weighted, left = self._weigh_design(self._share())
         if self.rows.persons is not None:  # once more, for the weights that people get
-            weighted, left = self._weighted(self._weight_by(weighted))
+            weighted, left = self._weigh_design(self._weight_by(weighted))
         if law == GAUSSIAN:
             return weighted
         matrix, left_by_groups = self._pure()
@@ -178,7 +178,7 @@ class Crowded:
         goal, every = self.question.goal(self.nodes, counts), np.arange(len(self.nodes))
         return hypotheses_for(models, self.nodes, every, masses, *goal, whole=scales)
 
-    def _weighted(self, share: float) -> tuple[Columns, float]:
+    def _weigh_design(self, share: float) -> tuple[Columns, float]:
         """The noise-aware design, carried to all x by ``b(x) = B k(Z, Z)^-1 k(Z, x)`` and brought to
         norm 1, and what it leaves unknown."""
         noise = (self.budget.std_for(self.question.change) * self.question.half_width) ** 2
@@ -188,7 +188,7 @@ class Crowded:
         B = aware_matrix(hypotheses, self.start, self.nodes, counts, *goal, noise, MOST_MEASURED)
         L = stable_cholesky(evaluate(self.start.kernel, self.nodes))
         matrix = cho_solve((L, True), B.T, check_finite=False).T
-        left = log_left(B, self._hypotheses(share, scales=True), noise)
+        left = log_variance_left(B, self._hypotheses(share, scales=True), noise)
         return Columns(self.start.kernel, self.nodes, matrix, unit=True), left
 
     def _pure(self) -> tuple[Array, float]:
@@ -199,7 +199,7 @@ class Crowded:
         scales = self._hypotheses(share, scales=True)
 
         def left(groups: Any) -> float:
-            return log_left(indicators(groups), scales, noise)
+            return log_variance_left(indicators(groups), scales, noise)
 
         groups = partition(scales, self._counts() * share, left)
         return indicators(groups).toarray(), left(groups)
@@ -208,7 +208,7 @@ class Crowded:
         return GroupColumns(self.start.kernel, self.nodes, matrix, unit=False)
 
 
-def _smoothing_columns(
+def _smoother_columns(
     question: Question,
     rows: Rows,
     start: Hyperparameters,
@@ -223,8 +223,8 @@ def _smoothing_columns(
 
     squares = KernelSquares(kernel, Z)
     blocks = rows.parts(block_number(rows.count, engine))
-    gram = squares.lattice.join(summed(squares, add, blocks, engine))
-    smoother = inducing_smoother(kernel, Z, gram / noise, targets)
+    gram = squares.lattice.join(sum_blocks(squares, add, blocks, engine))
+    smoother = node_smoother(kernel, Z, gram / noise, targets)
     some = spread_out(seen, RESIDUAL_ROWS)
     W = smoother.weights / noise
     linear = design(W @ evaluate(kernel, Z, collapse(some)[0]), question.objective, weights)
@@ -245,19 +245,19 @@ class KernelSquares:
 
     @property
     def lattice(self) -> Lattice:
-        return Lattice.holding(LARGEST * (2.0 * variance(self.kernel)) ** 2)
+        return Lattice.for_size(LARGEST * (2.0 * variance(self.kernel)) ** 2)
 
     def __call__(self, chunk: Chunk) -> Any:
         K = evaluate(self.kernel, self.nodes, chunk.inputs)
         return self.lattice.split(K @ K.T)
 
 
-def usual_inducing(columns: int) -> int:
+def usual_inducing_count(columns: int) -> int:
     """How many inducing inputs do for this many columns of inputs, unless a number is given."""
     return min(USUAL * columns, MOST_USUAL)
 
 
-def choose_inducing(seen: Array, count: int) -> Array:
+def choose_inducing_inputs(seen: Array, count: int) -> Array:
     """``count`` centres of the rows (k-means on inputs scaled to their spread), without chance.
     Fewer, if there are fewer distinct inputs or centres coincide."""
     from sklearn.cluster import KMeans  # slow to import

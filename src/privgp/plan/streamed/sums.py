@@ -16,7 +16,7 @@ from privgp.plan.strategy import (
     energy_weight,
 )
 from privgp.plan.streamed.cells import CellColumns
-from privgp.plan.streamed.columns import Columns, GroupColumns, Totals, shared_weight
+from privgp.plan.streamed.columns import Columns, GroupColumns, Totals, person_weight
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.sensitivity import (
     MAX_TOTAL_ENERGY_WEIGHT,
@@ -28,7 +28,7 @@ from privgp.privacy.sensitivity import (
 from privgp.types import Array, Integers, later
 
 AnyColumns = Columns | GroupColumns | CellColumns
-ENERGIES = Lattice.holding(float(LARGEST))  # of sums of squares over a chunk
+ENERGIES = Lattice.for_size(float(LARGEST))  # of sums of squares over a chunk
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class StreamedSums(Sums):
         """Refuse parts that do not belong together, as only a file can have them."""
         columns, measured = self.columns, self.absolute.shape
         fits = (
-            self.worst.shape == measured == (columns.measured,)
+            self.worst.shape == measured == (columns.sum_count,)
             and self.rows >= 1
             and (self.persons is None or 1 <= self.persons <= self.rows)
             and 1 <= self.longest <= LARGEST
@@ -97,7 +97,7 @@ class StreamedSums(Sums):
         order = 1 if self.law in PURE else 2
         return float(np.linalg.norm(np.append(per_number, energy), order)) * (1.0 + 1e-9)
 
-    def furthest(self) -> tuple[Array, Array]:
+    def worst_neighbours(self) -> tuple[Array, Array]:
         """Equal outputs but for the person with the columns that reach furthest."""
         other = self.change - 1.0
         return self.with_energy(-self.worst, 1.0), self.with_energy(other * self.worst, other**2)
@@ -118,7 +118,7 @@ class StreamedGroups(StreamedSums):
         return float(moved[0]) * (1.0 + 2.0**-40)
 
 
-def streamed_strategy(
+def strategy_of_columns(
     columns: AnyColumns,
     totals: Totals,
     *,
@@ -131,7 +131,7 @@ def streamed_strategy(
     pure = columns.law in PURE
     weight = _pure_weight(change) if pure else energy_weight(change)
     if people and not pure:
-        weight = shared_weight(change)
+        weight = person_weight(change)
     else:
         weight *= totals.largest * (1.0 - 2.0**-50)
     of_rows = totals.rows, totals.largest, totals.worst, totals.absolute

@@ -2,7 +2,7 @@
 
 from privgp.release.certificate.document import certificate, plan_hash, steps_of, utc
 from privgp.release.certificate.page import page
-from privgp.release.certificate.schema import SCHEMA, validate, validate_stored
+from privgp.release.certificate.schema import SCHEMA, validate, validate_file
 
 __all__ = [
     "SCHEMA",
@@ -12,5 +12,5 @@ __all__ = [
     "steps_of",
     "utc",
     "validate",
-    "validate_stored",
+    "validate_file",
 ]

@@ -49,7 +49,7 @@ def certificate(
     if not hasattr(released, "parts"):
         check_is_fitted(released)
     release: Release = getattr(released, "_released", released)
-    known, written = filled_in(holder), deepcopy(release.facts.statement(release))
+    known, written = holder_fields(holder), deepcopy(release.facts.statement(release))
     if date is not None:
         written["date"] = utc(date)
     return {
@@ -96,7 +96,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
     classes = asked.labels() or []
     output = "the label" if classes else "the output"
     output = f"the outputs ({', '.join(several)})" if several else output
-    output = f"{output} ({wording.called(called)})" if called else output
+    output = f"{output} ({wording.output_title(called)})" if called else output
     private = f"the {inputs} and {output}" if records else output
     bounds: dict[str, Any] = {"outputs": np.array(plan.y_bounds).tolist()}
     bounds["source"] = wording.BOUNDS_SOURCE
@@ -127,7 +127,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
             "the number of people" if whole else wording.ROWS_PUBLIC,
             *([] if people is None else [whose]),
             *([] if plan.unit is None else ["the exposure of every row"]),
-            wording.declared(classes) + ", kernel, targets and budget",
+            wording.declaration_word(classes) + ", kernel, targets and budget",
             "the noisy measurement and all that follows from it",
         ],
         "private": [f"{private} of every row"],
@@ -137,13 +137,13 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
         "bounds": bounds,
         "hyperparameters": {
             "source": facts.chosen_by or (wording.LEARNED if learned else fixed),
-            **_each_or_one([_learned(one) for one in release.each]),
+            **_each_or_one([_model_facts(one) for one in release.each]),
         },
         "mechanism": {
             "description": promised.mechanism,
             **steps_of(promised.events[0]),
             "sampler": promised.sampler,
-            "floating_point": wording.floating_point(promised, plan.noise),
+            "floating_point": wording.describe_arithmetic(promised, plan.noise),
             **({"others": list(map(steps_of, promised.others))} if promised.others else {}),
         },
         "data": {
@@ -151,7 +151,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
             "people": strategy.rows if whole else None if people is None else int(people.max()) + 1,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
-            "released": wording.released(
+            "released": wording.describe_release(
                 len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),
             **totals(release.spent),
@@ -165,7 +165,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
         "plan_hash": hash_of(release),
         "plan": plan.hash,
         **({} if facts.receipt is None else {"ledger": dict(facts.receipt)}),
-        "not_protected": wording.not_protected(
+        "not_protected": wording.list_limits(
             promised.is_simulation,
             whole or people is not None,
             records,
@@ -176,12 +176,12 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
     }
 
 
-def _learned(release: Release) -> dict[str, Any]:
+def _model_facts(release: Release) -> dict[str, Any]:
     """The most plausible model of one output, and how many are averaged."""
     (part,), (answer,), asked = release.parts, release.answers, release.parameters
     kernel, inputs = part.models[0].kernel, asked.columns
     return {
-        "kernel": str(kernel if inputs is None else inputs.narrowed(kernel)),
+        "kernel": str(kernel if inputs is None else inputs.narrow_kernel(kernel)),
         **({"noise_variance": float(part.noise_variance)} if asked.scatters else {}),
         "models": len(getattr(answer, "components", (answer,))),
     }
@@ -212,7 +212,7 @@ def hash_of(release: Release) -> str:
     return each[0] if release.output_names is None else fingerprint(each)
 
 
-def filled_in(given: Mapping[str, str] | None) -> dict[str, str]:
+def holder_fields(given: Mapping[str, str] | None) -> dict[str, str]:
     """Every field of the holder's, empty where nothing is given; ValueError for any other."""
     holder = dict(given or {})
     for name, value in holder.items():

@@ -102,7 +102,7 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
             "Software": versions(c),
             "Hash of the plan": c.get("plan"),
             "Hash of what was measured": c["plan_hash"],
-            "Charged in the ledger": _charged(c.get("ledger")),
+            "Charged in the ledger": _ledger_line(c.get("ledger")),
         },
         "The promise at every epsilon": {
             "All of these hold at once": kind_of_promise(c),
@@ -115,7 +115,7 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _charged(ledger: Mapping[str, Any] | None) -> str | None:
+def _ledger_line(ledger: Mapping[str, Any] | None) -> str | None:
     """Where the holder's ledger has the charge; whoever has the head can hold the ledger to it."""
     if ledger is None:
         return None

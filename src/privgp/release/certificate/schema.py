@@ -206,7 +206,7 @@ def validate(document: Any) -> None:
     _check(document, SCHEMA, "certificate")
 
 
-def validate_stored(document: Any) -> None:
+def validate_file(document: Any) -> None:
     """The same of a certificate in a file, which has nothing that is derived, or that of privgp 0.2."""
     _check(document, STORED, "certificate")
 

@@ -85,7 +85,7 @@ def _whose(people: bool, several: bool, change: float | None) -> str:
     return (GROUP_CHANGE if people else ONE_CHANGE).format(change=exactly(change))
 
 
-def not_protected(
+def list_limits(
     simulation: bool,
     people: bool,
     records: bool,
@@ -102,7 +102,7 @@ def not_protected(
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
         f"Several releases compose: each further release of the same {what} weakens the promise.",
-        f"The promise fails if {declared(classes)}, kernel, targets or budget were chosen by looking at "
+        f"The promise fails if {declaration_word(classes)}, kernel, targets or budget were chosen by looking at "
         f"{what}.",
     ]
     if not classes:
@@ -110,12 +110,12 @@ def not_protected(
     return [each.replace("output value", "output").replace("output", "label") for each in sentences]
 
 
-def called(output: Mapping[str, str]) -> str:
+def output_title(output: Mapping[str, str]) -> str:
     """What an output is called, with its units."""
     return ", in ".join(output[key] for key in ("name", "units") if key in output)
 
 
-def declared(classes: Sequence[str]) -> str:
+def declaration_word(classes: Sequence[str]) -> str:
     return "classes" if classes else "bounds"
 
 
@@ -131,7 +131,7 @@ def _limits(people: bool, records: bool, several: bool, change: float | None) ->
     return [*OUTPUTS_LIMITS, _whose(people, several, change)]
 
 
-def floating_point(guarantee: Guarantee, noise: Noise) -> str:
+def describe_arithmetic(guarantee: Guarantee, noise: Noise) -> str:
     if guarantee.is_simulation:
         return "none: ordinary floating-point noise of a simulation"
     covered = "epsilon" if guarantee.is_pure else "epsilon and delta"
@@ -207,7 +207,7 @@ def private_outputs(core: Mapping[str, Any]) -> str:
     return f"{len(pairs)} private output{'s' if len(pairs) > 1 else ''}, {each}"
 
 
-def released(several: int, classes: Sequence[str], *, at_targets: bool, rates: bool) -> str:
+def describe_release(several: int, classes: Sequence[str], *, at_targets: bool, rates: bool) -> str:
     if classes:
         return "a probability of every class"
     if several:

@@ -40,7 +40,7 @@ def round_levels(values: Array, count: int) -> list[float]:
     raise AssertionError  # the powers never end
 
 
-def closed_bands(levels: Sequence[float]) -> list[Band]:
+def bands_between(levels: Sequence[float]) -> list[Band]:
     """From each level to the next, where no value lies outside of them."""
     texts = together(levels)
     pairs = zip(levels, levels[1:], texts, texts[1:], strict=False)
@@ -52,7 +52,7 @@ def open_bands(levels: Sequence[float]) -> list[Band]:
     texts = together(levels)
     below = Band(None, levels[0], f"below {texts[0]}")
     above = Band(levels[-1], None, f"{texts[-1]} and above")
-    return [below, *closed_bands(levels), above]
+    return [below, *bands_between(levels), above]
 
 
 def contours(mesh: Mesh, values: Array, bands: Sequence[Band], said: dict[str, Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privgp.gp.columns.kinds import LATITUDES, LONGITUDES
-from privgp.release.exports.mesh import ACROSS, DIGITS, NOT_DEGREES, Mesh, turned
+from privgp.release.exports.mesh import ACROSS, DIGITS, NOT_DEGREES, Mesh, wrap_longitude
 from privgp.types import Array
 
 
@@ -66,7 +66,7 @@ def halfway(centres: Array) -> Array:
 def _cell(ring: Array, is_box: bool) -> tuple[str, list[Any]]:
     """The kind and the coordinates of a cell; one across the 180th meridian is two polygons."""
     (west, south), (east, north) = ring.min(axis=0), ring.max(axis=0)
-    shift = turned(west) - west
+    shift = wrap_longitude(west) - west
     if east + shift > 180.0:
         if not is_box:
             raise ValueError(ACROSS)

@@ -59,7 +59,7 @@ class Mesh:
         """West, south, east and north, as the standard has them: west is larger across the 180th
         meridian."""
         low, high = float(self.longitudes.min()), float(self.longitudes.max())
-        west, east = turned(low), turned(high)
+        west, east = wrap_longitude(low), wrap_longitude(high)
         if east == -180.0 and high > low:
             east = 180.0
         if high - low >= 360.0:
@@ -75,7 +75,7 @@ class Mesh:
         if not self.is_box:
             if cuts:
                 raise ValueError(ACROSS)
-            yield self._moved(), values
+            yield self._recentre(), values
             return
         axis = self.longitudes[:, 0]
         whole = np.union1d(axis, cuts)
@@ -83,14 +83,14 @@ class Mesh:
         places = [0, *np.searchsorted(whole, cuts), len(whole) - 1]
         for first, last in itertools.pairwise(places):
             part = slice(first, last + 1)
-            yield Mesh.of_axes(whole[part], self.latitudes[0])._moved(), filled[part]
+            yield Mesh.of_axes(whole[part], self.latitudes[0])._recentre(), filled[part]
 
-    def _moved(self) -> Mesh:
+    def _recentre(self) -> Mesh:
         """The same between -180 and 180 degrees, where all of it lies in one turn."""
         middle = 0.5 * float(self.longitudes.min()) + 0.5 * float(self.longitudes.max())
-        return Mesh(self.longitudes + turned(middle) - middle, self.latitudes)
+        return Mesh(self.longitudes + wrap_longitude(middle) - middle, self.latitudes)
 
 
-def turned(longitude: float) -> float:
+def wrap_longitude(longitude: float) -> float:
     """The same longitude, from -180 on and below 180."""
     return float(longitude - 360.0 * np.floor((longitude + 180.0) / 360.0))

@@ -30,12 +30,12 @@ def add_function(
 @router.get("/datasets/{name}/functions")
 def functions(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
-    return [_told(row) for row in s.store.functions(name)]
+    return [_function_summary(row) for row in s.store.functions(name)]
 
 
 @router.get("/functions/{number}")
 def function(s: Served, who: Anybody, number: str) -> Row:
-    return _told(s.store.function(who, number))
+    return _function_summary(s.store.function(who, number))
 
 
 @router.post("/functions/{number}/ask")
@@ -47,6 +47,6 @@ def ask(s: Served, who: Anybody, number: str, asked: PointsAsked) -> Row:
     return {"values": finite(s.work.keeper.ask(row, asked.points)).tolist()}
 
 
-def _told(row: Row) -> Row:
+def _function_summary(row: Row) -> Row:
     shown = _only(row, ("id", "dataset", "kind", "made_at"))
     return {**shown, **json.loads(row["told"]), "points_answered": row["points"]}

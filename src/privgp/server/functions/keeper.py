@@ -55,11 +55,11 @@ class Keeper:
         if not busy.acquire(timeout=self.settings.most_wait):
             raise Refused(503, BUSY)
         try:
-            return self._followed(number, row, points)
+            return self._follow_answers(number, row, points)
         finally:
             busy.release()
 
-    def _followed(self, number: str, row: Row, points: list[list[float]]) -> Array:
+    def _follow_answers(self, number: str, row: Row, points: list[list[float]]) -> Array:
         """The answers, also where another server went on with the file."""
         for _ in range(2):
             try:
@@ -110,7 +110,7 @@ def make(
     keeper: Keeper, number: str, declared: Declared, asked: Row, account: Account
 ) -> dict[str, Any]:
     """Charge, and take the data into a new file, unless a run before this one has; what is told."""
-    wanted = read_asked(asked)
+    wanted = parse_question(asked)
     path = keeper.path(number)
     if not path.exists():
         X, _, y = declared.all_columns(declared.usual_model(), declared.path(keeper.settings))
@@ -125,14 +125,14 @@ def make(
             made.set_params(ledger=account).fit(X, y, state=path)
         del X, y
     made = ESTIMATORS[wanted.kind].load_state(path)
-    return {"kind": wanted.kind, "told": json.dumps(_told(made))}
+    return {"kind": wanted.kind, "told": json.dumps(_guarantee_summary(made))}
 
 
-def read_asked(asked: Row) -> Any:
+def parse_question(asked: Row) -> Any:
     return TypeAdapter(AnyAsked).validate_python(asked)
 
 
-def _told(made: Any) -> dict[str, Any]:
+def _guarantee_summary(made: Any) -> dict[str, Any]:
     promised = made.guarantee_
     return {
         "epsilon": promised.epsilon,

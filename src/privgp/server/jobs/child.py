@@ -36,12 +36,12 @@ def carry_out(work: Work, job: Row) -> None:
         work.store.end(job["id"], state=FAILED, error=first_line(problem))
     except Exception as problem:  # whose text might quote anything
         log.error("a job of kind %s failed: %s", job["kind"], type(problem).__name__)
-        work.store.end(job["id"], state=FAILED, error=unexpected(job))
+        work.store.end(job["id"], state=FAILED, error=failure_text(job))
     else:
         work.store.end(job["id"], state=DONE, progress=1.0, doing="", result=result)
 
 
-def unexpected(job: Row) -> str:
+def failure_text(job: Row) -> str:
     return UNEXPECTED if job["kind"] == PLAN else STOPPED
 
 

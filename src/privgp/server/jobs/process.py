@@ -38,29 +38,29 @@ class Process:
     def warm(self) -> None:
         """Start it, so that the first job need not wait."""
         with self._lock:
-            self._started()
+            self._start_child()
 
     def run(self, settings: Settings, job: dict[str, Any], stop: Callable[[], bool]) -> End:
         """Carry a job out within the settings' time; ``stop`` tells when the server cannot wait."""
         told = {"settings": {**asdict(settings), "data": str(settings.data)}, "job": job}
         with self._lock:
-            child = self._started()
+            child = self._start_child()
             if not self._is_ready:
                 self._is_ready = _line(child, START, stop) == READY
             if not self._is_ready:
-                return self._killed(End.STOPPED if stop() else End.LOST)
+                return self._kill(End.STOPPED if stop() else End.LOST)
             try:
-                _written(child, json.dumps(told).encode("ascii") + b"\n")
+                _write_to(child, json.dumps(told).encode("ascii") + b"\n")
             except OSError:
-                return self._killed(End.LOST)
+                return self._kill(End.LOST)
             line = _line(child, settings.most_seconds, stop)
             if line == OVER:
                 return End.OVER
             if line is not None:
-                return self._killed(End.LOST)
-            return self._killed(End.STOPPED if stop() else End.TOO_LONG)
+                return self._kill(End.LOST)
+            return self._kill(End.STOPPED if stop() else End.TOO_LONG)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start_child(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
             paths = os.pathsep.join(os.path.abspath(path) for path in sys.path if path)
             self._is_ready = False
@@ -74,7 +74,7 @@ class Process:
             )
         return self._child
 
-    def _killed(self, end: End) -> End:
+    def _kill(self, end: End) -> End:
         if self._child is not None:
             self._child.kill()
             self._child.communicate()
@@ -82,7 +82,7 @@ class Process:
         return end
 
 
-def _written(child: subprocess.Popen[bytes], data: bytes) -> None:
+def _write_to(child: subprocess.Popen[bytes], data: bytes) -> None:
     assert child.stdin is not None
     while data:
         data = data[child.stdin.write(data) :]

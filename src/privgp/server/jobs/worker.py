@@ -6,7 +6,7 @@ import threading
 import time
 
 from privgp.ledger.errors import LedgerError
-from privgp.server.jobs.child import unexpected
+from privgp.server.jobs.child import failure_text
 from privgp.server.jobs.process import SHARED, End
 from privgp.server.store.store import FAILED, Row
 from privgp.server.work import PLAN, Work
@@ -51,7 +51,7 @@ class Worker:
                     del unwritten[number]
                 job = self.store.next_job()
                 if job is not None:
-                    error = self._carried_out(job)
+                    error = self._carry_out(job)
                     if error:
                         unwritten[job["id"]] = error
                     continue
@@ -60,7 +60,7 @@ class Worker:
             self._wake.wait(IDLE)
             self._wake.clear()
 
-    def _carried_out(self, job: Row) -> str:
+    def _carry_out(self, job: Row) -> str:
         """Why a job did not come to its own end, if so."""
         end = SHARED.run(self.work.settings, job, lambda: time.monotonic() > self._last)
         if end is End.TOO_LONG:
@@ -68,5 +68,5 @@ class Worker:
             return TOO_LONG.format(self.work.settings.most_seconds) + paid
         if end is End.LOST:
             log.error("the process of a job of kind %s was lost", job["kind"])
-            return unexpected(job)
+            return failure_text(job)
         return ""

@@ -108,7 +108,7 @@ class Keys(Rows):
         self._write(delete(s.sessions).where(old), insert(s.sessions).values(**row))
         return token
 
-    def signed_in(self, token: str) -> Who | None:
+    def who_has_session(self, token: str) -> Who | None:
         number, secret = parts(token)
         joined = s.sessions.join(s.keys, s.sessions.c.key == s.keys.c.id)
         columns = (s.sessions.c.hash, s.sessions.c.ends, s.keys.c.id, s.keys.c.name, s.keys.c.role)
@@ -156,7 +156,7 @@ class Jobs(Rows):
                     connection.execute(update(s.jobs).where(c.id == row["id"]).values(**values))
                     return {**row, **values}
                 return dict(row)
-            twice = and_(c.kind == kind, c.asked == _written(asked))
+            twice = and_(c.kind == kind, c.asked == _to_text(asked))
             if alone and connection.execute(select(c.id).where(twice)).first():
                 raise Refused(409, "This plan was carried out already: make another one.")
             busy = and_(c.key == who.key, c.state.in_((WAITING, RUNNING)))
@@ -166,7 +166,7 @@ class Jobs(Rows):
             last = connection.execute(select(func.max(c.place))).scalar() or 0
             made = {
                 "id": new_id(), "place": last + 1, "dataset": dataset, "key": who.key, "kind": kind,
-                "asked": _written(asked), "retry": retry, "digest": digest,
+                "asked": _to_text(asked), "retry": retry, "digest": digest,
                 "state": WAITING, "doing": "", "result": "", "error": "", "made_at": now(),
                 "progress": 0.0,
             }  # fmt: skip
@@ -175,7 +175,7 @@ class Jobs(Rows):
 
     def job_of(self, kind: str, asked: Mapping[str, Any]) -> str:
         """The job that was asked for this, or nothing."""
-        where = and_(s.jobs.c.kind == kind, s.jobs.c.asked == _written(asked))
+        where = and_(s.jobs.c.kind == kind, s.jobs.c.asked == _to_text(asked))
         return str((self._found(select(s.jobs.c.id).where(where)) or {"id": ""})["id"])
 
     def has_job(self, who: Who, kind: str, retry: str) -> bool:
@@ -234,17 +234,17 @@ class Store(Keys, Jobs):
 
     def datasets(self, who: Who) -> list[Row]:
         """All that the key may see."""
-        asked = select(s.datasets).where(_seen(who, s.datasets.c.name)).order_by(s.datasets.c.name)
+        asked = select(s.datasets).where(_sees(who, s.datasets.c.name)).order_by(s.datasets.c.name)
         return [{**row, "declared": json.loads(row["declared"])} for row in self._all(asked)]
 
     def dataset(self, who: Who, name: str) -> Row:
         """One dataset; what the key may not see is as absent as what does not exist, and is looked
         for in the same way."""
         c = s.datasets.c
-        row = self._first(select(s.datasets).where(and_(c.name == name, _seen(who, c.name))))
+        row = self._first(select(s.datasets).where(and_(c.name == name, _sees(who, c.name))))
         return {**row, "declared": json.loads(row["declared"])}
 
-    def declared(self, name: str) -> Row:
+    def read_declaration(self, name: str) -> Row:
         """What was declared of a dataset, for the server's own use."""
         asked = select(s.datasets.c.declared).where(s.datasets.c.name == name)
         found: Row = json.loads(self._first(asked)["declared"])
@@ -314,7 +314,7 @@ class Store(Keys, Jobs):
         """A row of a dataset that the key may see, without the file it may have."""
         c = table.c
         columns = [each for each in c if not isinstance(each.type, LargeBinary)]
-        return self._first(select(*columns).where(and_(c.id == number, _seen(who, c.dataset))))
+        return self._first(select(*columns).where(and_(c.id == number, _sees(who, c.dataset))))
 
     def _of_dataset(self, table: Table, dataset: str) -> list[Row]:
         columns = [each for each in table.c if not isinstance(each.type, LargeBinary)]
@@ -330,13 +330,13 @@ def _check_new(connection: Connection, name: str, table: str) -> None:
         raise Refused(409, "This table is registered already: its people have one budget.")
 
 
-def _seen(who: Who, name: ColumnElement[str]) -> ColumnElement[bool]:
+def _sees(who: Who, name: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether a key may see the dataset of this name: a custodian's, or one that it was made for."""
     granted = select(s.grants.c.dataset).where(s.grants.c.key == who.key)
     return true() if who.role == CUSTODIAN else name.in_(granted)
 
 
-def _written(asked: Mapping[str, Any]) -> str:
+def _to_text(asked: Mapping[str, Any]) -> str:
     return json.dumps(dict(asked), sort_keys=True)
 
 

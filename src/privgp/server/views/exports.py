@@ -30,10 +30,10 @@ def csv_of(release: Release, output: str) -> str:
         frame = pl.DataFrame(panels[0]["points"], schema=_apart(shown["inputs"]), orient="row")
         for panel in panels:
             for name in _present(panel):
-                title = _unused(f"{name} of {panel['output']}", frame.columns)
+                title = _free_name(f"{name} of {panel['output']}", frame.columns)
                 frame = frame.with_columns(pl.Series(title, panel[name]))
         if shown["simulation"]:
-            frame = frame.with_columns(pl.lit(True).alias(_unused("simulation", frame.columns)))
+            frame = frame.with_columns(pl.lit(True).alias(_free_name("simulation", frame.columns)))
         frames.append(frame)
     return pl.concat(frames).write_csv()
 
@@ -88,7 +88,7 @@ def script_of(release: Release, output: str, file: str) -> str:
         *_comment(promise.describe().splitlines()),
         "#",
         "# How it was made, by whoever holds the private table:",
-        *_comment(_made_by(release)),
+        *_comment(_constructor_lines(release)),
         "#",
         "# What the plan said before anything was spent:",
         *_comment(release.facts.plan_summary.splitlines()),
@@ -113,7 +113,7 @@ def script_of(release: Release, output: str, file: str) -> str:
         "",
         "table = pl.DataFrame(X, schema=INPUTS, orient='row')",
         "asked = X if not hasattr(model, 'feature_names_in_') else table",
-        *_asked(release),
+        *_question_lines(release),
         "low, high = model.interval(asked, 0.9)",
         "columns = {'low': low, 'high': high, **found}",
         "for name, values in columns.items():",
@@ -130,7 +130,7 @@ def _present(panel: dict[str, Any]) -> list[str]:
     return [name for name in COLUMNS if name in panel]
 
 
-def _unused(name: str, taken: list[str]) -> str:
+def _free_name(name: str, taken: list[str]) -> str:
     while name in taken:
         name += "_"
     return name
@@ -139,7 +139,7 @@ def _unused(name: str, taken: list[str]) -> str:
 def _apart(names: list[str]) -> list[str]:
     made: list[str] = []
     for name in names:
-        made.append(_unused(name, made))
+        made.append(_free_name(name, made))
     return made
 
 
@@ -149,7 +149,7 @@ def _comment(lines: list[str]) -> Iterator[str]:
         yield f"# {text}".rstrip()
 
 
-def _made_by(release: Release) -> list[str]:
+def _constructor_lines(release: Release) -> list[str]:
     parameters = release.parameters
     given = [f"    {name}={_short(value)}," for name, value in parameters.arguments().items()]
     return [
@@ -181,7 +181,7 @@ def _points(shown: dict[str, Any]) -> list[str]:
     ]
 
 
-def _asked(release: Release) -> list[str]:
+def _question_lines(release: Release) -> list[str]:
     if release.parameters.labels() is not None:
         return [
             "print('Classes, in the order of the columns:', [str(each) for each in model.classes_])",

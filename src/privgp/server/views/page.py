@@ -33,7 +33,7 @@ def static(name: str) -> bytes:
     return files("privgp.server").joinpath("static", name).read_bytes()
 
 
-def certified(facts: dict[str, Any]) -> dict[str, Any]:
+def certificate_context(facts: dict[str, Any]) -> dict[str, Any]:
     """What a template tells of a certificate."""
     return {
         "promise": promise_of(facts),
@@ -43,7 +43,7 @@ def certified(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def published(release: Release, output: str, name: str) -> str:
+def render_release(release: Release, output: str, name: str) -> str:
     """The HTML of a release. ``output``: its name on the axes; ``name``: what it is called."""
     styles = [_inside("page.css", "style"), _inside("plot.css", "style")]
     scripts = [_inside(PLOTTING, "script"), _inside("view.js", "script")]
@@ -62,7 +62,7 @@ def published(release: Release, output: str, name: str) -> str:
             styles=styles,
             scripts=scripts,
             numbers=Markup(numbers),
-            **certified(certificate(release)),
+            **certificate_context(certificate(release)),
         )
     )
 

@@ -36,7 +36,7 @@ def view(release: Release, output: str) -> dict[str, Any]:
     and the part that the model makes, which is there without any noise: variances add up.
     Probabilities have the interval only.
     """
-    each = _shown(release, output)
+    each = _pictures_of(release, output)
     first = each[0][1]
     if first.targets is not None:
         raise Refused(422, AT_TARGETS)
@@ -85,7 +85,7 @@ def _axis(low: float, high: float, count: int, ticks: Any) -> Array:
     return np.linspace(low, high, count) - 360.0 * turns
 
 
-def _shown(release: Release, output: str) -> list[tuple[Release, Released]]:
+def _pictures_of(release: Release, output: str) -> list[tuple[Release, Released]]:
     """What is shown of every outcome, with the release of that outcome alone."""
     found = []
     for one, name in zip(release.each, release.output_names or (output,), strict=True):

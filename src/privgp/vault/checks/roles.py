@@ -62,11 +62,11 @@ def _pairs(private: Any, other: Any) -> Iterator[tuple[Column, Column]]:
 
 def _columns(given: Any) -> Iterator[Column]:
     """The columns of a table of whichever library, or the one that is given."""
-    for name, cells in _labelled(given):
+    for name, cells in _pair_names(given):
         yield None if isinstance(name, str) and not name else name, _memory(cells)
 
 
-def _labelled(given: Any) -> Iterator[tuple[Hashable, Any]]:
+def _pair_names(given: Any) -> Iterator[tuple[Hashable, Any]]:
     names = getattr(given, "names", None)
     if isinstance(names, tuple):  # a table of this package, whose cells may be in files
         yield from zip(names, getattr(given, "cells", (None,) * len(names)), strict=True)

@@ -67,7 +67,7 @@ class Contents:
         """What computes further points; it may be lost and made anew at any time."""
         raise NotImplementedError
 
-    def extended(self, engine: Any, points: Array) -> Any:
+    def grow(self, engine: Any, points: Array) -> Any:
         """The draws with these new points among them: their noise is drawn.
 
         Parameters
@@ -80,7 +80,7 @@ class Contents:
         """
         raise NotImplementedError
 
-    def drawn_at_once(self) -> Any:
+    def draw_at_once(self) -> Any:
         """The draws after which no point needs a further one, if there are such."""
         return None
 
@@ -94,7 +94,7 @@ class Contents:
         named = self.names is None or len(self.names) == columns
         require(named and self.draws.points.shape[1] == columns, NOT_TOGETHER)
 
-    def verified(self) -> Any:
+    def verify_draws(self) -> Any:
         """An engine that holds all that was drawn, if those are draws of the records.
 
         Only a file can have others, which are refused. None if privacy does not rest on that.
@@ -133,7 +133,7 @@ class Kept:
         Noise that can be drawn at once is drawn now, when nobody waits for an answer.
         """
         with one_thread(), np.errstate(all="ignore"):
-            at_once = contents.drawn_at_once()
+            at_once = contents.draw_at_once()
         contents = contents if at_once is None else replace(contents, draws=at_once)
         file = None if path is None else StateFile.create(path, contents, codec)
         return cls(contents, codec, file)
@@ -151,7 +151,7 @@ class Kept:
         file, contents = StateFile.open(path, codec)
         kept = cls(contents, codec, file)
         with one_thread(), np.errstate(all="ignore"), damage_of(path):
-            kept._engine = contents.verified()
+            kept._engine = contents.verify_draws()
         return kept
 
     def ask(self, X: Array) -> Array:
@@ -179,10 +179,10 @@ class Kept:
                 check_inside(X, self.contents.model.domain)
             return self._answers(X)
 
-    def unanswered(self, X: Array) -> int:
+    def count_new(self, X: Array) -> int:
         """How many of these points need a further draw; public."""
         with self._lock:
-            if self.contents.drawn_at_once() is not None:
+            if self.contents.draw_at_once() is not None:
                 return 0
             self._find_places()
             return len({row.tobytes() for row in X + 0.0} - self._places.keys())
@@ -209,7 +209,7 @@ class Kept:
         return self._lock if self._process == os.getpid() else nullcontext()
 
     def _answers(self, X: Array) -> Array:
-        at_once = self.contents.drawn_at_once()
+        at_once = self.contents.draw_at_once()
         if at_once is not None:
             if at_once is not self.contents.draws:
                 self._take(at_once)
@@ -237,7 +237,7 @@ class Kept:
         # Nor does an interrupt leave an engine that was stopped halfway.
         engine, self._engine = self._engine or self.contents.engine(), None
         try:
-            draws = self.contents.extended(engine, points)
+            draws = self.contents.grow(engine, points)
         except ValueError:  # these points are refused, before anything was changed
             self._engine = engine
             raise

@@ -16,7 +16,7 @@ from privgp.storage.archive import require
 from privgp.types import Array, Integers, Pair, Positive
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
 from privgp.vault.states.kept import NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH
-from privgp.vault.validate import clipped_outputs
+from privgp.vault.validate import clip_outputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ def first_draws(
         Number of inputs of the points to come.
 
     """
-    sums = np.bincount(index, clipped_outputs(y, len(index), bounds)).astype(np.float64)
+    sums = np.bincount(index, clip_outputs(y, len(index), bounds)).astype(np.float64)
     limit = limit_for(norm, noise.size)
     points, squares = np.empty((0, columns)), np.zeros(len(sums))
     return Draws(noise=noise, seed=seed, points=points, sums=sums, limit=limit, squares=squares)
@@ -78,7 +78,7 @@ def limit_for(norm: float, size: int) -> float:
     return norm**2 * (1.0 - rounding(2 * size + 8))
 
 
-def extended(draws: Draws, rows: Array) -> Draws:
+def grow_draws(draws: Draws, rows: Array) -> Draws:
     """The same function in further coordinates: draws their noise.
 
     Parameters
@@ -132,20 +132,20 @@ class OutputsContents(FunctionContents):
         """The public coordinates of the points asked so far."""
         return Coordinates(self.model.kernel, self.model.inputs, self.model.coefficients)
 
-    def extended(self, engine: Coordinates, points: Array) -> Draws:
+    def grow(self, engine: Coordinates, points: Array) -> Draws:
         """The draws with these new points among them; see ``Contents``."""
         engine.catch_up(self.draws.points)
         extension = engine.propose(points)
-        draws = self.with_answers(extended(self.draws, extension.rows), points, extension.lower)
+        draws = self.with_answers(grow_draws(self.draws, extension.rows), points, extension.lower)
         engine.accept(extension)
         return draws
 
-    def drawn_at_once(self) -> Draws | None:
+    def draw_at_once(self) -> Draws | None:
         """Through inducing inputs all numbers are drawn at the fit."""
         if self.model.nodes is None:
             return None
         drawn = len(self.draws.numbers) > 0
-        return self.draws if drawn else extended(self.draws, self.model.node_rows)
+        return self.draws if drawn else grow_draws(self.draws, self.model.node_rows)
 
     def values(self, X: Array) -> Array:
         """Answers through inducing inputs, (points,), in units of y."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.blocked import RUN, blocked_cholesky, blocked_product, blocked_solve
+from privgp.gp.blocked import RUN, cholesky_by_blocks, multiply_by_blocks, solve_by_blocks
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import values_by_differences
 from privgp.gp.rounding import rounding
@@ -23,7 +23,7 @@ from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, Seed
 from privgp.vault.noise import add_noise
 from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
-from privgp.vault.validate import clipped_inputs, clipped_outputs
+from privgp.vault.validate import clip_inputs, clip_outputs
 
 CHECKS = 40  # random sums that a forged factor must pass
 MOST_STDS = 40.0  # of lattice noise, which no draw reaches
@@ -72,13 +72,13 @@ def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> Path
         Seed of a simulation.
 
     """
-    inputs = clipped_inputs(X, *np.array(model.domain).T) + 0.0
-    outputs = model.half_width * clipped_outputs(y, len(inputs), model.y_bounds)
+    inputs = clip_inputs(X, *np.array(model.domain).T) + 0.0
+    outputs = model.half_width * clip_outputs(y, len(inputs), model.y_bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
     K.flat[:: len(K) + 1] += model.noise_variance
     nothing = np.empty((0, model.paths))
     points = np.empty((0, len(model.domain)))
-    return PathDraws(inputs, outputs, blocked_cholesky(K), seed, points, nothing, nothing)
+    return PathDraws(inputs, outputs, cholesky_by_blocks(K), seed, points, nothing, nothing)
 
 
 def with_lattice_noise(values: Array, std: float, exponent: int) -> Array:
@@ -98,7 +98,7 @@ def with_lattice_noise(values: Array, std: float, exponent: int) -> Array:
     return add_noise(values.ravel(), noise).reshape(values.shape)
 
 
-def seeded_normals(seed: int, paths: int, first: int, points: int) -> Array:
+def normals_of_streams(seed: int, paths: int, first: int, points: int) -> Array:
     """For simulations: (2, paths, points), one stream per point, whatever the batches and restarts."""
     streams = (np.random.default_rng([seed, i]) for i in range(first, first + points))
     return np.stack([stream.standard_normal((2, paths)) for stream in streams], axis=2)
@@ -129,7 +129,7 @@ class PathSampler:
     ) -> None:
         self._inputs, self._factor, self._kernel = inputs, factor, kernel
         self._total, self._nugget = 1.0 + extra_share, nugget * variance(kernel)
-        self._weights = blocked_solve(factor, outputs[:, None])
+        self._weights = solve_by_blocks(factor, outputs[:, None])
         self._asked = 0
         self._points = np.empty((0, inputs.shape[1]))
         self._half = np.empty((len(factor), 0))
@@ -168,7 +168,7 @@ class PathSampler:
             The place of the first point that is wanted.
 
         """
-        mean = blocked_product(self._weights.T, self._half[:, first : self._asked])
+        mean = multiply_by_blocks(self._weights.T, self._half[:, first : self._asked])
         return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 
     def holds(self, noise_variance: float) -> bool:
@@ -194,7 +194,7 @@ class PathSampler:
 
     def _columns(self, points: Array) -> Array:
         """``R^-1 k(X, points)``."""
-        return blocked_solve(
+        return solve_by_blocks(
             self._factor, values_by_differences(self._kernel, self._inputs, points)
         )
 
@@ -203,12 +203,12 @@ class PathSampler:
         old, new = self._asked, self._asked + len(points)
         half = self._columns(points)
         cross = self._total * values_by_differences(self._kernel, self._points[:old], points)
-        cross -= blocked_product(self._half[:, :old].T, half)
+        cross -= multiply_by_blocks(self._half[:, :old].T, half)
         own = self._total * values_by_differences(self._kernel, points, points)
-        own -= blocked_product(half.T, half)
+        own -= multiply_by_blocks(half.T, half)
         own.flat[:: len(points) + 1] += self._nugget
-        side = blocked_solve(self._lower[:old, :old], cross).T
-        own -= blocked_product(side, side.T)
+        side = solve_by_blocks(self._lower[:old, :old], cross).T
+        own -= multiply_by_blocks(side, side.T)
         try:
             corner = cholesky(own, lower=True, check_finite=False)
         except LinAlgError:  # ruled out by the proof wherever arithmetic is that of IEEE 754
@@ -259,7 +259,7 @@ class PathContents(Contents):
     def _middle(self) -> float:
         return 0.5 * self.model.y_bounds[0] + 0.5 * self.model.y_bounds[1]
 
-    def verified(self) -> PathSampler:
+    def verify_draws(self) -> PathSampler:
         """An engine, if the factors are those of the records, and the answers those of the factors
         and of the normal numbers: what is drawn next is drawn given them."""
         engine, draws = self.engine(), self.draws
@@ -270,7 +270,7 @@ class PathContents(Contents):
         require(bool(apart <= MOST_STDS * self._lattice_std), NOT_DRAWN)
         return engine
 
-    def extended(self, engine: PathSampler, points: Array) -> PathDraws:
+    def grow(self, engine: PathSampler, points: Array) -> PathDraws:
         """The draws with these new points among them; see ``Contents``."""
         model, draws = self.model, self.draws
         first, count = len(draws.points), len(points)
@@ -280,7 +280,7 @@ class PathContents(Contents):
         if draws.seed is None:
             drawn = with_lattice_noise(np.zeros((model.paths, count)), 1.0, -NORMAL_DEPTH)
         else:
-            drawn, added = seeded_normals(draws.seed, model.paths, first, count)
+            drawn, added = normals_of_streams(draws.seed, model.paths, first, count)
         normals = np.vstack([draws.normals, drawn.T])
         values = engine.values(normals.T, first)
         if draws.seed is None:
@@ -292,7 +292,7 @@ class PathContents(Contents):
             points=np.vstack([draws.points, points]),
             normals=normals,
             answers=np.vstack([draws.answers, (self._middle + values).T]),
-            lower=draws.lower.extended(rows),
+            lower=draws.lower.grow(rows),
         )
 
     def check(self) -> None:

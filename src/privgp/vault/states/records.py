@@ -23,7 +23,7 @@ from privgp.storage.triangles import NO_ROWS, Triangle
 from privgp.types import Array, NotNegative, Pair
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
 from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH
-from privgp.vault.validate import clipped_inputs, clipped_outputs
+from privgp.vault.validate import clip_inputs, clip_outputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +68,8 @@ def first_record_draws(
         Seed of a simulation.
 
     """
-    inputs = clipped_inputs(X, *np.array(model.domain).T)
-    outputs = clipped_outputs(y, len(inputs), bounds)
+    inputs = clip_inputs(X, *np.array(model.domain).T)
+    outputs = clip_outputs(y, len(inputs), bounds)
     K = values_by_differences(model.kernel, inputs, inputs)
     K.flat[:: len(K) + 1] += model.noise_variance
     factor = cho_factor(K, lower=True, overwrite_a=True, check_finite=False)
@@ -78,7 +78,7 @@ def first_record_draws(
     return RecordDraws(noise=noise, seed=seed, points=points, inputs=inputs, weights=weights)
 
 
-def extended_records(
+def grow_records(
     draws: RecordDraws, kernel: Kernel, points: Array, lower: Array, residual: float
 ) -> RecordDraws:
     """The same function in further coordinates: draws their noise.
@@ -107,7 +107,7 @@ def extended_records(
         draws,
         exact=np.concatenate([draws.exact, exact]),
         numbers=draws.with_noise(exact),
-        lower=draws.lower.extended(lower),
+        lower=draws.lower.grow(lower),
         residual=residual,
     )
 
@@ -126,11 +126,11 @@ class RecordsContents(FunctionContents):
         """The public factor of the points asked, whose error is bounded."""
         return CheckedFactor(self.model.kernel, self.model.widths)
 
-    def extended(self, engine: CheckedFactor, points: Array) -> RecordDraws:
+    def grow(self, engine: CheckedFactor, points: Array) -> RecordDraws:
         """The draws with these new points among them; see ``Contents``."""
         engine.catch_up(self.draws.points, self.draws.lower.rows, self.draws.residual)
         rows = engine.propose(points)
-        drawn = extended_records(self.draws, engine.kernel, points, rows.lower, rows.residual)
+        drawn = grow_records(self.draws, engine.kernel, points, rows.lower, rows.residual)
         engine.accept(rows)
         return self.with_answers(drawn, points, rows.lower)
 
@@ -148,7 +148,7 @@ class RecordsContents(FunctionContents):
         require(norm <= self.norm * (1.0 + SAME_NOISE), OTHER_PROMISE)
         require(points <= MOST_POINTS, TOO_MUCH)
 
-    def verified(self) -> CheckedFactor:
+    def verify_draws(self) -> CheckedFactor:
         """An engine, if the weights are those of outputs in their bounds, the factor is that of the
         kernel, and the coordinates are those of the function: the bounds rest on all three."""
         model, draws = self.model, self.draws

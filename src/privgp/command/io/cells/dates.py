@@ -16,7 +16,7 @@ SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for --date-format: ho
 LIKE = "such as 2024-05-31 or 2024-05-31T12:00+02:00"
 
 
-def written_dates(column: pl.Series, where: str, date_format: str | None = None) -> pl.Series:
+def parse_dates(column: pl.Series, where: str, date_format: str | None = None) -> pl.Series:
     """Dates as they are written, in ISO 8601 unless a format is given."""
     if isinstance(column.dtype, pl.Date | pl.Datetime):
         return column

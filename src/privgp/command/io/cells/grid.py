@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, listed
+from privgp.command.errors import Refusal, list_names
 from privgp.gp.columns.kinds import Number
 from privgp.plan.inputs.inputs import Inputs
 from privgp.release.release import Release
@@ -47,7 +47,7 @@ def grid_of(release: Release, count: int | None, bounds: str | None) -> Grid:
     numbers = nodes if plain else inputs.back(nodes)
     ends = inputs.ends(numbers)
     if asked.protect == "records":  # whose nodes lie inside of the declared bounds
-        declared = np.array(asked.x_bounds).reshape(-1, 2) if plain else inputs.declared_ends()
+        declared = np.array(asked.x_bounds).reshape(-1, 2) if plain else inputs.range_ends()
         ends = np.broadcast_to(declared, ends.shape)
     axes, place = [], 0
     for column in inputs.columns:
@@ -74,7 +74,7 @@ def _bounds(text: str | None, inputs: Inputs) -> dict[str, str]:
             raise Refusal(FORM)
         if name not in inputs.names:
             raise Refusal(
-                f"--grid-bounds names '{name}', but the inputs are {listed(inputs.names)}."
+                f"--grid-bounds names '{name}', but the inputs are {list_names(inputs.names)}."
             )
         if name in bounds:
             raise Refusal(f"--grid-bounds has '{name}' twice.")
@@ -85,7 +85,7 @@ def _bounds(text: str | None, inputs: Inputs) -> dict[str, str]:
 def _axis(column: Any, name: str, said: str, count: int) -> Array:
     """Points between the ends that were given, or at the levels."""
     words = said.split(column.apart)
-    single = column if column.needed == 1 else Number((name,))  # one side of a place
+    single = column if column.name_count == 1 else Number((name,))  # one side of a place
     try:
         ends = single.numbers([np.array(words, dtype=object)])[:, 0]
     except (ValueError, OverflowError):

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from privgp.command.errors import Refusal, listed
-from privgp.command.io.cells.dates import written_dates
+from privgp.command.errors import Refusal, list_names
+from privgp.command.io.cells.dates import parse_dates
 from privgp.gp.columns.disguises import disguise_of
 from privgp.gp.columns.kinds import level
 from privgp.vault.values import NOTHING
@@ -22,7 +22,7 @@ TRUTHS = {"true": 1, "false": 0}
 FILL_IN = "fill it in, or leave the row out"
 
 
-def declared_columns(
+def columns_from_options(
     inputs: Sequence[str],
     dates: str | None,
     categories: str | None,
@@ -62,7 +62,7 @@ def declared_columns(
     mentioned = [name for key in columns for name in (key if isinstance(key, tuple) else (key,))]
     for name in mentioned:
         if name not in inputs:
-            raise Refusal(f"'{name}' is not among the --inputs, {listed(inputs)}.")
+            raise Refusal(f"'{name}' is not among the --inputs, {list_names(inputs)}.")
         if mentioned.count(name) > 1:
             raise Refusal(f"The column '{name}' is said to be two things.")
     return columns or None
@@ -93,16 +93,16 @@ def levels_of(columns: Any) -> dict[str, list[str]]:
     return {key: [*map(level, said[1])] for key, said in listed.items() if said[0] == "category"}
 
 
-def words_for_nothing(
+def null_words(
     frame: pl.DataFrame, kept: pl.DataFrame, names: Sequence[str]
 ) -> dict[str, list[str]]:
     """What public columns of texts hold as if it were no value, though it may be a level, by their
     names. ``kept``: the table without the rows that are left out."""
-    found = {name: _words_for_nothing(frame[name], kept[name]) for name in names}
+    found = {name: _null_words(frame[name], kept[name]) for name in names}
     return {name: words for name, words in found.items() if words}
 
 
-def _words_for_nothing(column: pl.Series, kept: pl.Series) -> list[str]:
+def _null_words(column: pl.Series, kept: pl.Series) -> list[str]:
     if column.dtype != pl.String:
         return []
     kept = kept.str.strip_chars()
@@ -112,7 +112,7 @@ def _words_for_nothing(column: pl.Series, kept: pl.Series) -> list[str]:
     return [word for word in words if word and word.lower() in NOTHING]
 
 
-def typed(
+def as_kind(
     column: pl.Series,
     where: str,
     kind: str | None,
@@ -132,7 +132,7 @@ def typed(
     if kind in NUMBERS:
         return _numbers(column, where)
     if kind == "date":
-        return written_dates(column, where, date_format)
+        return parse_dates(column, where, date_format)
     if kind in ("category", "boolean"):
         kinds = pl.Boolean | pl.Categorical | pl.Enum
         plain = text or column.dtype.is_integer() or isinstance(column.dtype, kinds)
@@ -144,7 +144,7 @@ def typed(
     if _are_truths(column):
         return _numbers(column, where).cast(pl.Boolean)
     if column.str.contains(ISO).all():
-        return written_dates(column, where)
+        return parse_dates(column, where)
     if _looks_numeric(column).any():
         _refuse_marks(column, where, choice)
         return _numbers(_without_codes(column, where), where)
@@ -239,7 +239,7 @@ def _refuse(wrong: pl.Series, where: str, sentence: str) -> None:
         raise Refusal(f"{where} {sentence.format(place + 1)}")
 
 
-def parted(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Names between commas; one that has a comma itself stands in double quotes."""
     if '"' not in text:
         return [name.strip() for name in text.split(",")]
@@ -252,7 +252,7 @@ def parted(text: str) -> list[str]:
 def _names(text: str | None, option: str) -> list[str]:
     if text is None:
         return []
-    names = parted(text)
+    names = split_list(text)
     if not all(names):
         raise Refusal(f"{option} must be names of columns separated by commas.")
     bare = [name.partition("=")[0] for name in names]

@@ -43,7 +43,7 @@ def read_contours(text: str) -> Asked:
     return levels
 
 
-def write_gridded(
+def write_grid(
     release: Release,
     grid: Grid,
     values: Mapping[str, Any],
@@ -92,7 +92,7 @@ def _geojson(
     contours: Asked | None,
 ) -> tuple[str, list[str]]:
     """The text of a file, and the names of its properties."""
-    from privgp.release.exports.contours import closed_bands, open_bands, round_levels
+    from privgp.release.exports.contours import bands_between, open_bands, round_levels
     from privgp.release.exports.contours import contours as contours_of
     from privgp.release.exports.geojson import collection, edges, quads
 
@@ -117,7 +117,7 @@ def _geojson(
     for name, column in mapped.items():
         found = columns[column]
         bands = (
-            closed_bands(round_levels(found, contours))
+            bands_between(round_levels(found, contours))
             if isinstance(contours, int)
             else open_bands(contours)
         )
@@ -132,7 +132,7 @@ def _east_north(grid: Grid) -> tuple[int, int]:
     column = grid.inputs.columns[0]
     if len(grid.shape) != 2 or min(grid.shape) < 2:
         raise Refusal(NO_PLACES)
-    if column.degrees(np.empty((0, column.needed))) is not None:
+    if column.degrees(np.empty((0, column.name_count))) is not None:
         first, second = column.drawn
         return first, second
     found = places_in(grid.inputs.names)

@@ -17,7 +17,7 @@ OTHERWISE = " with a point"  # after a number that has one where commas are decl
 END, THREE = r"\s*$", r"\s*[-+]?[1-9]\d{0,2}[.,]\d{3}\s*$"
 
 
-def decimal_comma_seen(public: pl.DataFrame, path: object, delimiter: str) -> bool | None:
+def has_decimal_comma(public: pl.DataFrame, path: object, delimiter: str) -> bool | None:
     """Whether numbers of public columns have decimal commas; None where they do not show it. Numbers
     that may be thousands as well as decimals are refused where no other number settles it."""
     commas = points = False
@@ -48,7 +48,7 @@ def decimal_comma_seen(public: pl.DataFrame, path: object, delimiter: str) -> bo
     return False if commas else None
 
 
-def pointed(cells: pl.Expr, decimal_comma: bool | None) -> pl.Expr:
+def use_decimal_points(cells: pl.Expr, decimal_comma: bool | None) -> pl.Expr:
     """Cells with decimal points and without signs between thousands. ``decimal_comma``: None where it
     is not known; then cells stay as they are."""
     if decimal_comma is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, listed, refusing
+from privgp.command.errors import Refusal, list_names, refuse_on
 from privgp.command.io.cells.kinds import Kinds
 from privgp.command.io.tables import Source
 from privgp.gp.columns.kinds import KINDS
@@ -20,7 +20,7 @@ FORM = (
 )
 
 
-def named_bounds(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, str]]:
+def bounds_by_name(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, str]]:
     """The ends of every private input that has bounds, as they were written. ``kinds``: of all inputs."""
     bounded = [name for name, kind in kinds.items() if KINDS[kind].bounded]
     entries = [entry.rpartition("=") for entry in ",".join(words).split(",")] if words else []
@@ -32,7 +32,7 @@ def named_bounds(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, str
     if sorted(names) != sorted(bounded):
         raise Refusal(
             "--x-bounds must have one range for each input that has bounds, "
-            f"{listed(bounded)}: bounds that the private inputs are known to lie in, chosen without "
+            f"{list_names(bounded)}: bounds that the private inputs are known to lie in, chosen without "
             "looking at them."
         )
     given = dict(zip(names, (said for *_, said in entries), strict=True))
@@ -63,6 +63,6 @@ def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.Dat
     """Private cells as they stand, once the vault has read each. Whatever is wrong, and with whichever
     of them, the sentence is the same."""
     sentence = f"The input columns of '{source.path}' must hold a value of their kind in every row."
-    with refusing(sentence, ValueError):
+    with refuse_on(sentence, ValueError):
         seal_rows(frame, inputs)
     return frame.select(inputs.names)
