@@ -9,6 +9,7 @@ import ast
 import math
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -149,11 +150,19 @@ def _calls_of_functions() -> tuple[tuple[str, str, str, int, bool], ...]:
         for module, tree in _modules().items()
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef)
-        for nodes in [tuple(ast.walk(function))]
+        for nodes in [tuple(_own_nodes(function))]
         for returned in [{node.value for node in nodes if isinstance(node, ast.Return)}]
         for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     )
+
+
+def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those of functions inside, which have frames of their own."""
+    for node in ast.iter_child_nodes(function):
+        yield node
+        if not isinstance(node, ast.FunctionDef):
+            yield from _own_nodes(node)
 
 
 def _makers() -> set[str]:

@@ -71,7 +71,9 @@ def of_the_command(path: Path) -> Rows:
 
 
 def of_the_server(path: Path) -> Rows:
-    return cells(reading.columns_of(path, NAMES))
+    reading.count_rows(path)
+    with reading.hide_problems():
+        return of_python(path)
 
 
 READERS: dict[str, Callable[[Path], Rows]] = {

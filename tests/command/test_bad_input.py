@@ -110,7 +110,6 @@ def test_bad_outputs_and_no_word_about_their_values(
         ("cost", [1.0, None, 3.0], "finite number"),
         ("cost", [1.0, float("inf"), 3.0], "finite number"),
         ("cost", [[1.0], [2.0], [3.0]], "finite number"),
-        ("cost", [True, False, True], "finite number"),
         ("who", ["a", None, "b"], "no identifier in row 2"),
         ("who", [1.0, float("nan"), 2.0], "no identifier in row 2"),
         ("who", [1, None, 2], "no identifier in row 2"),

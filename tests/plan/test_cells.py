@@ -47,7 +47,6 @@ def test_halves_of_even_rows_have_equally_many():
 def test_a_row_is_in_the_cell_of_the_nearest_part():
     X = places(3000, 2)
     cells = Cells.of(X, np.array([1.0, 2.0]), 40)
-    cells.check()
     assert cells.count == 40
     assert 3 * 40 <= len(cells.centres) <= PARTS * 40
     far = np.square((X[:, None] - cells.centres) / cells.scales).sum(axis=2)
@@ -66,9 +65,15 @@ def test_cells_are_small_where_rows_are_dense():
                                     {"cells": np.array([0])}, {"scales": np.ones(2)}])  # fmt: skip
 def test_parts_that_do_not_belong_together_are_refused(change):
     parts = {"centres": np.array([[0.0], [1.0]]), "cells": np.array([0, 1]), "scales": np.ones(1)}
-    Cells(**parts).check()
+    Cells(**parts)
     with pytest.raises(ValueError, match="do not belong together"):
-        Cells(**{**parts, **change}).check()
+        Cells(**{**parts, **change})
+
+
+def test_rows_too_far_from_all_cells_are_refused():
+    cells = Cells(np.array([[0.0], [1.0]]), np.array([0, 1]), np.ones(1))
+    with pytest.raises(ValueError, match="choose other units"):
+        cells.find(np.array([[1e200]]))
 
 
 def mean_log_error(rows: int, count: float, noise: float) -> float:

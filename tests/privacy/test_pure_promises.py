@@ -124,7 +124,7 @@ def test_without_delta_only_laplace_noise_is_considered(settings):
     assert one.delta == 1e-5
 
 
-SPENDING = ("regressor.measure", "binned.measure")
+SPENDING = ("published.measure", "binned.measure")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,8 @@ def test_a_file_brings_back_the_promise_and_what_was_offered(tmp_path):
 
 def test_old_files_of_pure_releases_that_say_the_delta_offered_are_still_read(tmp_path):
     model = PURE["outputs"](1e-5)
-    model.guarantee_ = dataclasses.replace(model.guarantee_, delta=1e-5)  # as it was written then
+    written = dataclasses.replace(model.guarantee_, delta=1e-5)  # as it was then
+    model._released = dataclasses.replace(model._released, guarantee=written)
     with pytest.warns(UserWarning, match="contains inputs"):
         model.save(tmp_path / "old.privgp")
     again = load(tmp_path / "old.privgp")

@@ -192,7 +192,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         check_is_fitted(self)
         return rows_at(self, X)
 
-    def _exposed_by(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
         """Labels are counted over nothing."""
         return {}
 

@@ -207,7 +207,8 @@ class Published(SpendsAtFit):
         self._released, self.inputs_ = release, release.parameters.columns
         remember(self, release.names, release.columns)
         self.guarantee_, self.released_at_ = release.guarantee, release.facts.date
-        self.output_ = release.facts.called
+        if release.facts.called is not None:
+            self.output_ = release.facts.called
         self.measurements_ = tuple(each for part in release.parts for each in part.measurements)
         for name in FITTED:
             self.__dict__.pop(name, None)

@@ -121,11 +121,13 @@ class Cells:
         """1 where a part belongs to a cell, (cells, parts)."""
         return np.asarray(self.cells == np.arange(self.count)[:, None], dtype=np.float64)
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
-        parts, inputs = self.centres.shape
+        fits = self.centres.ndim == 2 and self.cells.size > 0
+        parts, inputs = self.centres.shape if fits else (0, 0)
         fits = (
-            self.cells.shape == (parts,)
+            fits
+            and self.cells.shape == (parts,)
             and self.scales.shape == (inputs,)
             and parts <= max(MOST_CELLS, MOST_PARTS)
             and np.all(self.scales > 0.0)
@@ -140,7 +142,10 @@ class Cells:
 
     def find(self, X: Array) -> Integers:
         """The part of every row, (rows,)."""
-        return np.asarray(self._tree.query(X / self.scales)[1], dtype=np.int64)
+        parts = np.asarray(self._tree.query(X / self.scales)[1], dtype=np.int64)
+        if parts.max(initial=0) >= len(self.centres):  # nothing is near enough to be told
+            raise ValueError("the cells of some rows are not finite: choose other units.")
+        return parts
 
 
 def gather(X: Array, cells: Integers) -> Integers:

@@ -188,5 +188,5 @@ def _measure(
 ) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model._released.names, X)  # under the names that the model knows
-    exposed = model._exposed_by(exposures.get("exposure"), row_count(rows))
+    exposed = model._exposures_by_place(exposures.get("exposure"), row_count(rows))
     measure_further(model, rows, y, people, exposed, further)

@@ -41,8 +41,7 @@ class CellColumns(RowColumns):
         return self.cells.matrix
 
     def check(self) -> None:
-        """Cells check themselves."""
-        self.cells.check()
+        """Cells check themselves when they are made."""
 
     def at(self, X: Array) -> tuple[Array, Array]:
         """Columns (measured, rows), and the same by parts, (parts, rows)."""
