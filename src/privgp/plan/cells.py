@@ -123,10 +123,10 @@ class Cells:
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
-        fits = self.centres.ndim == 2 and self.cells.size > 0
-        parts, inputs = self.centres.shape if fits else (0, 0)
+        some = self.centres.ndim == 2 and self.cells.size > 0
+        parts, inputs = self.centres.shape if some else (0, 0)
         fits = (
-            fits
+            some
             and self.cells.shape == (parts,)
             and self.scales.shape == (inputs,)
             and parts <= max(MOST_CELLS, MOST_PARTS)
