@@ -40,7 +40,8 @@ def test_few_blocks_are_worked_on_at_a_time():
     assert most[0] <= 2 + 3
 
 
-def test_engines_are_what_was_given():
+def test_engines_are_what_was_given(monkeypatch):
+    monkeypatch.setattr("privgp.engine.cluster.ANSWER", 0.2)
     assert engine_of(None) == Threads()
     assert engine_of(Serial()) == Serial()
     for wrong in (5, "here", object(), True):

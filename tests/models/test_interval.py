@@ -171,3 +171,13 @@ def test_units_do_not_matter(unit, model):
         ends = np.array(model.interval(AT, observation=observation))
         found = np.array(scaled.interval(AT, observation=observation))
         assert_allclose(found / unit, ends, atol=2e-3)
+
+
+@pytest.mark.parametrize("settings", [{}, {"hyperparameters": "fixed"}, {"likelihood": "poisson"}])
+def test_a_mean_alone_is_the_mean_beside_a_std(settings):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, size=(80, 1))
+    y = np.round(5.0 + 3.0 * np.sin(X[:, 0]))
+    model = PrivateGPRegressor(y_bounds=(0, 10), epsilon=5.0, random_state=0, **settings).fit(X, y)
+    at = np.linspace(-1, 11, 300)[:, None]
+    np.testing.assert_array_equal(model.predict(at), model.predict(at, return_std=True)[0])

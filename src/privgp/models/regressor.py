@@ -245,10 +245,12 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         with one_thread():
             if return_cov:
                 found = [each.mean_and_covariance(X, observation) for each in functions]
-            else:
+            elif return_std:
                 found = [each.mean_and_std(X, observation) for each in functions]
-        mean, spread = self._stack_outputs(found)
-        return (mean, spread) if return_std or return_cov else mean
+            else:
+                means = [each.answer.mean_at(X) for each in functions]
+                return means[0] if self._released.output_names is None else np.stack(means, axis=-1)
+        return self._stack_outputs(found)
 
     def _functions(self) -> list[ReleasedFunction]:
         """The released function of every output."""

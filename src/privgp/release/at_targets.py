@@ -36,6 +36,10 @@ class AtTargets:
             noise_variance=plan.start.noise_variance,
         )
 
+    def mean_at(self, X: Array) -> Array:
+        """What was released at the targets that the rows of X are, (rows,)."""
+        return self.mean[self._find(X)]
+
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         at = self._find(X)
         return self.mean[at], self.model_variance[at] + self.privacy_variance(X)

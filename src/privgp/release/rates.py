@@ -124,6 +124,10 @@ class RatePosterior:
     def mixture(self, X: Array) -> RateMixture:
         return RateMixture(self.logs.mixture(X), self.unit)
 
+    def mean_at(self, X: Array) -> Array:
+        """The mean of the rate at every row of X, (rows,)."""
+        return self.mixture(X).mean
+
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the rate at every row of X."""
         mixture = self.mixture(X)
