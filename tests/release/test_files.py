@@ -247,12 +247,12 @@ def test_one_blas_thread_while_anybody_needs_it_and_as_many_as_before_after():
 
 def test_predictions_are_made_on_one_thread(monkeypatch):
     model, seen = fitted(hyperparameters="fixed"), []
-    real = type(model.release_).mean_and_variance
+    real = type(model.release_).mean_at
 
     def watched(self, X):
         seen.append(blas_threads())
         return real(self, X)
 
-    monkeypatch.setattr(type(model.release_), "mean_and_variance", watched)
+    monkeypatch.setattr(type(model.release_), "mean_at", watched)
     model.predict(some_data()[0])
     assert seen == [{1}]
