@@ -484,3 +484,23 @@ def test_learned_models_are_learned_from_all_measurements():
     model, batch = made("two classes", hyperparameters="learned", epsilon=3.0)
     first = model.fit(*batch(0))._released.parts[0]
     assert model.update(*batch(1))._released.parts[0].models != first.models
+
+
+def test_nothing_is_added_to_a_release_after_a_draw_that_was_lost(monkeypatch):
+    """What it spent stays in the guarantee, and no later total forgets it."""
+    X, _ = rows(0)
+    Z, _ = rows(1)
+    model = regressor(hyperparameters="fixed").fit(X, chance(X)).update(Z, chance(Z))
+    before = model.guarantee_
+
+    def fail(*_arguments, **_named):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr("privgp.models.published.Published._rehearse", lambda *_: None)
+    with monkeypatch.context() as patch:
+        patch.setattr("privgp.release.learn.learn_models", fail)
+        with pytest.raises(np.linalg.LinAlgError):
+            model.refine(X, chance(X), 1.0, 1e-5)
+    assert model.guarantee_.epsilon > before.epsilon
+    with pytest.raises(ValueError, match="failed after its noise was drawn"):
+        model.refine(X, chance(X), 1.0, 1e-5)

@@ -38,6 +38,10 @@ OTHER_UNIT = (
     "groups must be given if they were given at first, and otherwise not: the promise protects one "
     "kind of unit. Nothing was spent."
 )
+LOST = (
+    "an earlier update or refinement failed after its noise was drawn: guarantee_ counts it, and nothing "
+    "can be added to this release any more. Nothing was spent."
+)
 # What the released numbers rest on.
 KEPT = (
     *("protect", "y_bounds", "x_bounds", "max_change", "likelihood", "reconstruct"),
@@ -92,6 +96,8 @@ def measure_further(
 
     """
     check_updatable(model)
+    if len(model._released.spent) > 1 and model.guarantee_ != model._released.guarantee:
+        raise ValueError(LOST)
     rows = rows_of(model, X, groups, exposed)
     if (rows.people is None) != (model._released.spent[0].people is None):
         raise ValueError(OTHER_UNIT)
