@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,13 +135,11 @@ class Cells:
         if not fits:
             raise ValueError("the parts of cells do not belong together.")
 
-    @cached_property
-    def _tree(self) -> KDTree:
-        return KDTree(self.centres / self.scales)
-
     def find(self, X: Array) -> Integers:
         """The part of every row, (rows,)."""
-        parts = np.asarray(self._tree.query(X / self.scales)[1], dtype=np.int64)
+        # made anew and never kept: its bytes hold places in memory, which a saved model must not show
+        tree = KDTree(self.centres / self.scales)
+        parts = np.asarray(tree.query(X / self.scales)[1], dtype=np.int64)
         if parts.max(initial=0) >= len(self.centres):  # nothing is near enough to be told
             raise ValueError("the cells of some rows are not finite: choose other units.")
         return parts

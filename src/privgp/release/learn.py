@@ -259,9 +259,8 @@ def _(
     people, weights = strategy.people, strategy.row_weights
     if plan.unbiased is not None:
         return ()
-    rows = (
-        plan.inputs[strategy.index] if inputs is None else inputs
-    )  # a plan may have cells of them
+    # rows as they are, where they were gathered in cells
+    rows = plan.inputs[strategy.index] if inputs is None else inputs
     found = Spending(
         fingerprint=fingerprints(rows, people, strategy.expected)[0],
         people=None if people is None else int(people.max()) + 1,

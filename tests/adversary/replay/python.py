@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -85,15 +86,17 @@ def unequal() -> tuple[np.ndarray, np.ndarray]:
 
 
 def from_files(groups: str | None = None, **settings: Any) -> Estimator:
-    """Outputs in two files that are read in parts."""
-    model = PrivateGPRegressor(**{**FIXED, **settings}, inducing=3, mechanism="gaussian")
+    """Outputs in two files that are read in parts: through inducing inputs, or in cells."""
+    settings = settings or {"inducing": 3, "mechanism": "gaussian"}
+    model = PrivateGPRegressor(**{**FIXED, **settings})
 
     def fit(y: Any, folder: Path) -> Any:
         made = pl.DataFrame({"x": INPUTS[:, 0], "y": y, "who": PEOPLE})
         for name, part in (("a", made[:6]), ("b", made[6:])):
             part.write_csv(folder / f"{name}.csv")
         opened = open_table(folder, inputs=["x"], output="y", groups=groups)
-        return clone(model).fit(opened.inputs, opened.output, groups=opened.groups)
+        with mock.patch("privgp.models.kinds.inducing.STREAMED", 5):
+            return clone(model).fit(opened.inputs, opened.output, groups=opened.groups)
 
     return Estimator(fit, ends() if groups is None else of_people(model))
 
@@ -194,6 +197,7 @@ KINDS_OF_COLUMNS = {
 ESTIMATORS: dict[str, Estimator] = {
     **{f"{kind.__name__}, {name}": known(name, mechanism) for name, kind, mechanism in ROWS},
     "PrivateGPRegressor, streamed files": from_files(),
+    "PrivateGPRegressor, streamed files in cells": from_files(mechanism="laplace"),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
     **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
