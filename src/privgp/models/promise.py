@@ -31,6 +31,10 @@ OUTPUTS_ASSUMPTIONS = (
     "the inputs, the number of rows and any person identifiers are public",
     "kernel, bounds, targets and budget were chosen without looking at the outputs",
 )
+RESIDUALS = (
+    "; then as many totals of how far values are above or below a curve that was learned from the first "
+    "ones, each distance clipped to a width that was learned from them too"
+)
 MISSING = "which rows have a missing value is public: these rows were left out"
 ONE_CHANGE = "one person changes one output value alone, and that by at most {change}"
 EXPOSURES = "the exposures are public, and were not computed from the counts"
@@ -131,11 +135,11 @@ def regressor_guarantee(plan: Any, *, simulated: bool, told: Told = VALUES) -> G
     squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
     return promise(
         protected,
-        [plan.noise.event],
+        [noise.event for noise in plan.noises],
         (plan.epsilon, plan.delta),
         assumptions=assumptions,
         mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
-        f"{told.limited} ({plan.noise.describe()}){FROM_THEM}",
+        f"{told.limited}{'' if plan.residuals is None else RESIDUALS} ({plan.noise.describe()}){FROM_THEM}",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import clone
 
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
 from privgp.models.promise import VALUES, Told, regressor_guarantee, simulation, with_assumptions
@@ -27,9 +28,11 @@ from privgp.publish import Receipt
 from privgp.release.certificate import utc
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
+from privgp.release.residuals import FirstStage, Squares
 from privgp.types import Array
 from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
+from privgp.vault.residuals import measure_twice
 
 LONGEST = 200
 
@@ -150,17 +153,40 @@ class Published(SpendsAtFit):
         random_state = simulation(self, 0 if batch is None else len(self._released.spent))
         self._publish(
             self._guarantee(plan),
-            lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
-            lambda measured: self._learn(plan, measured, batch, inputs=inputs),
+            lambda: self._measure(plan, data, random_state),
+            lambda drawn: self._learn(plan, drawn[0], batch, inputs=inputs, squares=drawn[1]),
             rehearse=lambda: self._rehearse(plan, batch),
             inputs=inputs,
             rows=rows,
         )
 
+    def _measure(self, plan: Any, data: Sealed, random_state: Any) -> tuple[Any, Squares | None]:
+        """The noisy numbers of a plan, and where it has two stages the sum of squared residuals."""
+        if plan.residuals is None:
+            return measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state), None
+        known: list[FirstStage] = []
+
+        def learn_centre(first: Measurement) -> tuple[Array, float]:
+            self.guarantee_ = self._guarantee(plan)  # from here on it counts as spent
+            known.append(self._first_stage(plan, first))
+            return known[0].centre
+
+        given = plan.y_bounds, plan.strategy, plan.noises, learn_centre
+        _, second = measure_twice(data, *given, random_state)
+        return known[0].together(second)
+
+    def _first_stage(self, plan: Plan, first: Measurement) -> FirstStage:
+        """What the first of two stages tells: post-processing."""
+        assert plan.residuals is not None
+        return FirstStage(plan, plan.residuals, first, self.hyperparameters == "learned")
+
     def _rehearse(self, plan: Any, batch: int | None = None) -> None:
         """Let a copy learn from zeros in place of a measurement, with hyperparameters that are fixed, as
         learning them takes long: most of what would stop a release stops this first."""
-        copy(self).set_params(hyperparameters="fixed")._learn(plan, zeros_of(plan), batch)
+        quick, zeros, squares = copy(self).set_params(hyperparameters="fixed"), zeros_of(plan), None
+        if plan.residuals is not None:
+            zeros, squares = quick._first_stage(plan, zeros).together(zeros)
+        quick._learn(plan, zeros, batch, squares=squares)
 
     def _learn(
         self,
@@ -169,6 +195,7 @@ class Published(SpendsAtFit):
         batch: int | None = None,
         models: tuple[Hyperparameters, ...] = (),
         inputs: Array | None = None,
+        squares: Squares | None = None,
     ) -> None:
         """All that follows from the measurement of a plan: post-processing.
 
@@ -184,6 +211,8 @@ class Published(SpendsAtFit):
             Models that are given, not learned.
         inputs : array (rows, columns), optional
             The public inputs.
+        squares : Squares, optional
+            The sum of squared residuals, of two stages.
 
         """
         # with what was drawn and never released, should an update have failed
@@ -196,7 +225,7 @@ class Published(SpendsAtFit):
         known: Any = {"names": names, "before": before, "batch": batch or 0}
         note = partial(setattr, self, "guarantee_")
         given = plan, measured, asked, guarantee, facts, note
-        self._hold(learn_release(*given, **known, models=models, inputs=inputs))
+        self._hold(learn_release(*given, **known, models=models, inputs=inputs, squares=squares))
         self.plan_ = plan
         self.__dict__.pop("chosen_by_", None)
         if chosen_by is not None:

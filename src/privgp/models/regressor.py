@@ -88,6 +88,9 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         one lengthscale, or one for each of these.
     most_rows : with ``groups``: the most rows of one person that are used, the first ones; rows are then
         streamed. None: all, or 1,000 of many rows.
+    residuals : {"auto", "always", "never"}
+        whether a first part of the budget buys a curve, and the rest measures what outputs are above or
+        below it, clipped to a width that the first part tells. "auto": where less error is expected.
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
@@ -124,6 +127,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     shares: Sequence[float] | None = None
     columns: Mapping[Any, Any] | None = None
     most_rows: int | None = None
+    residuals: str = "auto"
     engine: Any = None
     ledger: Account | None = None
     random_state: RandomState = None
@@ -323,6 +327,11 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, for rows in memory or in a file."""
+        if self.residuals == "always":
+            raise ValueError(
+                "residuals='always' needs rows in memory, at most 20,000: rows that are read in blocks "
+                "are read once (docs/proofs/residuals.md). Leave residuals='auto'."
+            )
         question = self._question(rows.columns)
         asked = self._parameters(rows.columns).inducing
         given = None if asked is None else check_inducing_inputs(asked, rows.columns)

@@ -23,6 +23,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
+from privgp.plan.residuals import residuals_for
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
@@ -69,7 +70,8 @@ class Question:
     squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
     person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
     ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
-    which points, carry the function. None: a usual number.
+    which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
+    residuals.
     """
 
     y_bounds: tuple[float, float]
@@ -87,6 +89,7 @@ class Question:
     classes: int = 2
     inputs: Inputs | None = None
     inducing: int | Array | None = None
+    residuals: str = "never"
 
     def nodes(self, model: Hyperparameters, inputs: Array) -> Integers:
         """Which inputs carry the function: as many as asked for, or those nearest to given points."""
@@ -183,7 +186,10 @@ def make_plan(
         return plan_of(task, strategy, kind)
     if question.reconstruct == "posterior":
         strategy, rival = _posterior_strategy(task)
-        return plan_of(task, strategy, rival=rival)
+        plan = plan_of(task, strategy, rival=rival)
+        if earlier is not None:
+            return plan
+        return replace(plan, residuals=residuals_for(question, budget, strategy, task.priors[0]))
     raise ValueError(
         "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
     )

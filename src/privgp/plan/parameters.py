@@ -37,6 +37,7 @@ from privgp.types import Array, Pair, Positive, Share, Within, later
 OBJECTIVES, RECONSTRUCTIONS = choices("objective"), choices("reconstruct")
 LIKELIHOODS, MECHANISMS = choices("likelihood"), choices("mechanism")
 PROTECTED, LEARNING = choices("protect"), choices("hyperparameters")
+STAGES = choices("residuals")
 # What the constructor of PrivateGP takes besides its outcomes.
 MIXED_ARGUMENTS = names_of(GENERAL, kept=True)
 # What outcomes of several kinds have in common.
@@ -73,6 +74,7 @@ class Parameters:
     shares: tuple[Positive, ...] | None = later(None)
     columns: Inputs | None = later(None)
     most_rows: Annotated[int, Within(1, LARGEST)] | None = later(None)
+    residuals: Annotated[str, STAGES] = later("auto")
 
     @property
     def change(self) -> float | tuple[float, ...]:
@@ -136,6 +138,7 @@ class Parameters:
             "squares": self.likelihood == "gaussian",
             "inputs": self.columns,
             "inducing": self.inducing,
+            "residuals": self.residuals,
         }
 
     def inputs_of(self, columns: int) -> int:

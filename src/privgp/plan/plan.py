@@ -26,6 +26,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
+from privgp.plan.residuals import Residuals, scatters_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import SAME_NOISE, Noise
@@ -57,6 +58,8 @@ class Plan:
     ``fingerprint``: of what it was made for, which ``fit`` compares; empty if not made by a model
     ``made_for``: what it was asked for; None if not made by a model
     ``earlier``: measurements that it builds on; errors are then those of all together
+    ``residuals``: how the budget is divided, where a second stage measures residuals; ``noise`` is then
+    what one stage with the whole budget would have
     """
 
     _own_axes: ClassVar[bool] = True
@@ -78,6 +81,7 @@ class Plan:
     earlier: Earlier | EarlierRecords | None = field(
         repr=False, default=None, metadata={"later": True}
     )
+    residuals: Residuals | None = field(repr=False, default=None, metadata={"later": True})
 
     @property
     def inputs(self) -> Any:
@@ -122,8 +126,9 @@ class Plan:
     def hash(self) -> str:
         """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest."""
         parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "noise"}
-        if self.earlier is None:
-            parts.pop("earlier")
+        for later in ("earlier", "residuals"):
+            if parts[later] is None:
+                parts.pop(later)
         return fingerprint(self.strategy.law, parts)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -175,6 +180,7 @@ class Plan:
             and weights.shape == (targets,)
             and weights.min() >= 0.0 < weights.sum()
             and self.kind.fits(self)
+            and (self.residuals is None or (public and counted and self._has_scatter))
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
@@ -185,6 +191,20 @@ class Plan:
             return True
         most = len(inducing) if isinstance(inducing, np.ndarray) else inducing
         return len(self.functionals.nodes) <= most
+
+    @property
+    def _has_scatter(self) -> bool:
+        """Whether outputs are numbers that scatter about a posterior, from one bound to the other."""
+        plain = self.unit is None and self.unbiased is None and self.strategy.change >= WHOLE
+        asked = None if self.made_for is None else self.made_for.parameters
+        return plain and (asked is None or asked.labels() is None)
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """The noise of every measurement that will be made: of one, or of two stages."""
+        if self.residuals is None:
+            return (self.noise,)
+        return self.residuals.noises(self.strategy, self.epsilon, self.delta)
 
     @property
     def start(self) -> Hyperparameters:
@@ -355,7 +375,8 @@ class Plan:
     @property
     def is_quick(self) -> bool:
         """Whether finding the gap takes no noticeable time."""
-        return "gap" in self.__dict__ or self.kind.is_quick or self.earlier is not None
+        free = self.earlier is not None or self.residuals is not None
+        return "gap" in self.__dict__ or self.kind.is_quick or free
 
     @cached_property
     def gap(self) -> float:
@@ -367,6 +388,7 @@ class Plan:
         if self.design_gap is not None:
             return self.design_gap
         uncompared = (self.is_pure and self.rival is None) or self.earlier is not None
+        uncompared = uncompared or self.residuals is not None
         return float("inf") if uncompared else max(0.0, self.certificate.gap)
 
     @cached_property
@@ -411,10 +433,22 @@ class Plan:
             averaged = "under the given hyperparameters"
         return (
             f"Budget: {self.budget}; {declared}{changed}{self.kind.domain(self)}.\n"
-            f"{self.kind.describe_measurement(self)}.\n"
+            f"{self.kind.describe_measurement(self)}.\n{self._describe_stages()}"
             f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
             f"Expected error of the released function there{self.kind.condition}: "
             f"{self.expected_error():.4g}, {averaged}."
+        )
+
+    def _describe_stages(self) -> str:
+        """What each of two stages measures and spends, in words; nothing where there is one."""
+        if self.residuals is None:
+            return ""
+        given = self.residuals.budgets(self.strategy.law, self.epsilon, self.delta)
+        first, second = (f"epsilon = {epsilon:.4g}" for epsilon, _ in given)
+        return (
+            f"Two stages: {first} measures these numbers; {second} measures the same sums of what "
+            f"outputs are above or below the curve learned from them, clipped to {self.residuals.reach:g} "
+            "learned stds. The expected error is an average over how much outputs scatter.\n"
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -434,6 +468,10 @@ class Plan:
 
     @cached_property
     def as_one(self) -> Plan:
-        """The plan of one measurement that tells as much as this and the earlier ones together; Laplace
-        noise counts by its std."""
+        """The plan of one measurement that tells as much as this and the earlier ones together, or as both
+        stages; Laplace noise counts by its std."""
+        if self.residuals is not None:
+            scatters = scatters_of(self.priors[0], self.half_width)
+            left = self.residuals.noise_left(self.noise, self.noises, scatters)
+            return replace(self, noise=self.noise.with_size(self.noise.size, left), residuals=None)
         return self if self.earlier is None else self.earlier.as_one(self)

@@ -47,6 +47,7 @@ class JointPlan:
     """
 
     unbiased: ClassVar[None] = None
+    residuals: ClassVar[None] = None
     epsilon: float
     delta: float
     parts: tuple[Plan, ...] = field(repr=False)
@@ -104,6 +105,11 @@ class JointPlan:
     def y_bounds(self) -> tuple[Pair, ...]:
         """One (low, high) per output."""
         return tuple(part.y_bounds for part in self.parts)
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """The noise of the one measurement that will be made."""
+        return (self.noise,)
 
     @property
     def names(self) -> tuple[str, ...]:
