@@ -28,11 +28,10 @@ from privgp.publish import Receipt
 from privgp.release.certificate import utc
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
-from privgp.release.residuals import FirstStage, Squares
+from privgp.release.stages.residuals import FirstStage, Squares
 from privgp.types import Array
 from privgp.vault.masked import Sealed
-from privgp.vault.measure import measure
-from privgp.vault.residuals import measure_twice
+from privgp.vault.measure import measure, measure_twice
 
 LONGEST = 200
 

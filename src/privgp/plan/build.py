@@ -18,12 +18,12 @@ from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
+from privgp.plan.designs.residuals import residuals_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.plan import Plan
-from privgp.plan.residuals import residuals_for
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change

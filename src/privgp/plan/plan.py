@@ -20,13 +20,13 @@ from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
+from privgp.plan.designs.residuals import Residuals, scatters_of
 from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
-from privgp.plan.residuals import Residuals, scatters_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import SAME_NOISE, Noise

@@ -33,8 +33,8 @@ from privgp.release.parts import Function, Part, answer_of
 from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsInBins
 from privgp.release.release import Planned, Release
-from privgp.release.residuals import Squares
 from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
+from privgp.release.stages.residuals import Squares
 from privgp.types import Array, Integers
 
 Models = tuple[Hyperparameters, ...]

@@ -101,6 +101,14 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
     return Estimator(fit, ends() if groups is None else of_people(model))
 
 
+def two_stages(groups: Any = None, **settings: Any) -> Estimator:
+    """A curve learned from the first stage, which the second one's residuals are about."""
+    model = PrivateGPRegressor(**BUDGET, residuals="always", **settings)
+    y = np.tile(np.linspace(0.2, 0.7, len(INPUTS)), (2, 1))
+    y[:, PEOPLE == 0 if groups is not None else slice(0, 1)] = [[0.0], [1.0]]
+    return Estimator(lambda y, _: clone(model).fit(INPUTS, y, groups=groups), lambda: (y[0], y[1]))
+
+
 def gathered(
     model: Any, output: Any, cells: dict[str, Any], groups: str | None = None
 ) -> Estimator:
@@ -199,6 +207,8 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, streamed files": from_files(),
     "PrivateGPRegressor, streamed files in cells": from_files(mechanism="laplace"),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
+    "PrivateGPRegressor, residuals about a learned curve": two_stages(),
+    "PrivateGPRegressor, residuals of people": two_stages(PEOPLE, mechanism="gaussian"),
     **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
     "PrivateGPClassifier, people": labels(PEOPLE),

@@ -24,7 +24,7 @@ from privgp.types import Within
 if TYPE_CHECKING:
     from privgp.plan.build import Budget, Question
 
-FIRST_SHARE = 0.4
+FIRST_SHARE = 0.25
 REACH = 2.5  # stds of the outputs about the first curve
 LEAST = 1000.0  # people times epsilon: below it the first curve tells too little
 QUANTILES = np.linspace(-1.5, 1.5, 7)  # of the prior of the scatter, in its stds

@@ -16,8 +16,8 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
+from privgp.plan.designs.residuals import Residuals
 from privgp.plan.plan import Plan
-from privgp.plan.residuals import Residuals
 from privgp.types import Array
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
