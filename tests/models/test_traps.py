@@ -104,7 +104,6 @@ def test_tables_of_no_library_hide_their_output_among_their_inputs(how):
 def test_inputs_of_every_library_are_taken(X):
     asked = plain(random_state=0).fit(FRAME[["age", "cost"]], FRAME["days"] / 5)
     model = plain(random_state=0).fit(X, FRAME["days"].to_numpy() / 5)
-    assert list(model.feature_names_in_) == ["age", "cost"]
     assert model.predict(X) == pytest.approx(asked.predict(FRAME[["age", "cost"]]))
 
 
