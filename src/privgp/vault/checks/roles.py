@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.columns.table import cells_of, is_lazy, labels_of
+from privgp.tables.table import cells_of, is_lazy, labels_of
 
 Column = tuple[Hashable, Any]  # its name, if it has one, and its cells, unless they are in files
 
