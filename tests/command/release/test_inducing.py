@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load
-from privgp.storage import tables
+from privgp.tables import files as tables
 from tests.command.running import (
     BUDGET,
     COLUMNS,
