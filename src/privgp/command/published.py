@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, list_names, plural
+from privgp.command.errors import Refusal, plural
 from privgp.command.io.files import (
     CERTIFICATES,
     NEW_TABLES,
@@ -18,6 +18,7 @@ from privgp.command.io.files import (
     open_own,
 )
 from privgp.command.io.screen import progress, tell, warn
+from privgp.tables.parser import list_names
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
 PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
@@ -95,14 +96,13 @@ def predict(
     from polars import DataFrame
 
     from privgp.command.io.answers import answer_of
-    from privgp.command.io.cells.grid import grid_of
-    from privgp.command.io.cells.maps import read_contours, write_grid
+    from privgp.command.io.axes import grid_of
     from privgp.command.io.columns import kept_columns, question_rows, refuse_questions
-    from privgp.command.io.page import write_page
-    from privgp.command.io.results import picture_lines, write_picture
-    from privgp.command.io.tables import Form, write_table
+    from privgp.command.io.maps import read_contours, write_grid
+    from privgp.command.io.results import picture_lines, write_page, write_picture, write_table
     from privgp.models.load import load as load_release
     from privgp.release.prediction import check_coverage
+    from privgp.tables.source import Form
 
     with refuse_questions():
         check_coverage(coverage)
@@ -185,8 +185,7 @@ def _only_pages(
 ) -> None:
     """What is drawn of a release without any rows."""
     from privgp.command.io.answers import answer_of
-    from privgp.command.io.page import write_page
-    from privgp.command.io.results import picture_lines, write_picture
+    from privgp.command.io.results import picture_lines, write_page, write_picture
     from privgp.models.load import load as load_release
 
     model = open_own(release, load_release)

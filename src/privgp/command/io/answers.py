@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import is_classifier
 
-from privgp.command.errors import Refusal, list_names
+from privgp.command.errors import Refusal
 from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step
 from privgp.release.release import Release
+from privgp.tables.parser import list_names
 
 BLOCK = 4096
 ERROR_BARS = "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation."
