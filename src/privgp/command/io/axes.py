@@ -209,7 +209,7 @@ def grid_of(release: Release, count: int | None, bounds: str | None) -> Grid:
     given, plain = _bounds(bounds, inputs), asked.columns is None
     numbers = nodes if plain else inputs.back(nodes)
     ends = inputs.ends(numbers)
-    if asked.protect == "records":  # whose nodes lie inside of the declared bounds
+    if asked.x_bounds is not None:  # whose nodes lie inside of the declared bounds
         declared = np.array(asked.x_bounds).reshape(-1, 2) if plain else inputs.range_ends()
         ends = np.broadcast_to(declared, ends.shape)
     axes, place = [], 0
