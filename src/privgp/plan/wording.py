@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.gp.columns.roundness import are_round
 from privgp.plan.part import Part
 from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
+from privgp.tables.roundness import are_round
 
 if TYPE_CHECKING:
     from privgp.plan.plan import Plan
