@@ -57,7 +57,9 @@ def test_a_kernel_of_the_registry_is_saved(kernel, tmp_path):
 def test_a_class_of_ones_own_is_refused_by_files_before_anything_is_spent(tmp_path):
     account = Ledger(f"sqlite:///{tmp_path}/budget.db").open("t", epsilon=8, delta=1e-2)
     function = PrivateFunction(Brownian(1.0), 0.05, ledger=account, **LAW)
-    with pytest.raises(ValueError, match="Brownian cannot be saved: files hold numbers and no code"):
+    with pytest.raises(
+        ValueError, match="Brownian cannot be saved: files hold numbers and no code"
+    ):
         function.fit(X, y, state=tmp_path / "f.private-state")
     assert account.entries() == []
     model = PrivateGPRegressor(Brownian(1.0), 0.05, random_state=0, **LAW).fit(X, y)

@@ -245,7 +245,9 @@ def node_smoother(kernel: Kernel, nodes: Array, gram: Array, targets: Array) -> 
     factor = cholesky(inner, lower=True, check_finite=False)
     reach = solve_triangular(L, evaluate(kernel, nodes, targets), lower=True, check_finite=False)
     solved = solve_triangular(factor, reach, lower=True, check_finite=False)
-    variances = diagonal(kernel, targets) - np.square(reach).sum(axis=0) + np.square(solved).sum(axis=0)
+    variances = (
+        diagonal(kernel, targets) - np.square(reach).sum(axis=0) + np.square(solved).sum(axis=0)
+    )
     back = solve_triangular(factor, solved, lower=True, trans="T", check_finite=False)
     weights = solve_triangular(L, back, lower=True, trans="T", check_finite=False).T
     return InducingSmoother(weights, np.maximum(variances, 0.0))

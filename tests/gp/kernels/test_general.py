@@ -112,7 +112,9 @@ def test_a_variance_that_varies_is_averaged_and_never_taken_for_one_number():
     with pytest.raises(ValueError, match="varies with the input"):
         variance(kernel)
     weights = np.arange(1.0, 8.0)
-    assert mean_variance(kernel, X, weights) == pytest.approx(np.average(kernel.diag(X), weights=weights))
+    assert mean_variance(kernel, X, weights) == pytest.approx(
+        np.average(kernel.diag(X), weights=weights)
+    )
     assert total_variance(kernel, X, weights) == pytest.approx(weights @ kernel.diag(X))
     assert constant_variance(3.0 * VARYING) == 3.0
 
@@ -129,7 +131,11 @@ class Wrong(Brownian):
 
 @pytest.mark.parametrize(
     ("kernel", "words"),
-    [(Broken(), "not symmetric"), (Wrong(), "diag"), (DotProduct(-1.0), "sigma_0 must be positive")],
+    [
+        (Broken(), "not symmetric"),
+        (Wrong(), "diag"),
+        (DotProduct(-1.0), "sigma_0 must be positive"),
+    ],
     ids=["broken", "wrong", "negative"],
 )
 def test_a_class_that_is_no_covariance_is_refused(kernel, words):

@@ -104,7 +104,9 @@ def test_a_saved_kernel_with_a_part_that_is_wrong_is_refused(kernel) -> None:
 
 
 def test_an_unknown_kernel_is_neither_saved_nor_read() -> None:
-    with pytest.raises(ValueError, match="Exponentiation cannot be saved: files hold numbers and no"):
+    with pytest.raises(
+        ValueError, match="Exponentiation cannot be saved: files hold numbers and no"
+    ):
         kernel_tree(RBF(1.0) + Exponentiation(DotProduct(), 2.0))
     with pytest.raises(DamagedFile):
         kernel_from({**kernel_tree(RBF(1.0)), "type": "Exponentiation"})

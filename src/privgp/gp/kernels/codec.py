@@ -69,7 +69,11 @@ def kernel_from(value: Any, depth: int = 0) -> Kernel:
         return _PAIRS[name](*(kernel_from(value[k], depth + 1) for k in ("k1", "k2")))
     notation = _NOTATIONS[name]
     bounds = tuple(f"{parameter}_bounds" for parameter in notation.parameters)
-    record(value, "kernel", ("type", *notation.parameters, *bounds, *notation.settings, *notation.arrays))
+    record(
+        value,
+        "kernel",
+        ("type", *notation.parameters, *bounds, *notation.settings, *notation.arrays),
+    )
     arguments: dict[str, Any] = {bound: _bounds(value[bound]) for bound in bounds}
     for parameter in notation.parameters:
         if notation.per_input and isinstance(value[parameter], list):

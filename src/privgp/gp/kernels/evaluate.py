@@ -5,8 +5,8 @@
 scikit-learn's order), without forming one matrix per hyperparameter."""
 
 import operator
-from copy import deepcopy
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Any
 

@@ -124,8 +124,10 @@ class VaryingLengthscale(NormalizedKernelMixin, Kernel):
     def lengthscales(self, X: Any) -> Array:
         """The lengthscale at every row of X: (rows,), or (rows, inputs) with one per input."""
         f = self.relative(np.asarray(X, dtype=float))
-        return f * float(np.ravel(self.length_scale)[0]) if np.size(self.length_scale) == 1 else (
-            f[:, None] * np.asarray(self.length_scale, dtype=float)
+        return (
+            f * float(np.ravel(self.length_scale)[0])
+            if np.size(self.length_scale) == 1
+            else (f[:, None] * np.asarray(self.length_scale, dtype=float))
         )
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
@@ -138,7 +140,9 @@ class VaryingLengthscale(NormalizedKernelMixin, Kernel):
         q = 0.5 * np.add.outer(f * f, g * g)
         height = (np.multiply.outer(f, g) / q) ** (0.5 * X.shape[1])
         units = np.broadcast_to(np.asarray(self.length_scale, dtype=float), (X.shape[1],))
-        squares = [np.square(np.subtract.outer(X[:, j], Z[:, j]) / u) / q for j, u in enumerate(units)]
+        squares = [
+            np.square(np.subtract.outer(X[:, j], Z[:, j]) / u) / q for j, u in enumerate(units)
+        ]
         unit = Matern(1.0, nu=self.nu)
         s = sum(squares[1:], squares[0])
         shape = MATERN_KIND.profile(unit, s)
