@@ -82,7 +82,7 @@ def rejected(truth: Array) -> NDArray[np.bool_]:
     pieces = above[:, 0] + (above[:, 1:] & ~above[:, :-1]).sum(axis=1)
     width = volume / np.maximum(pieces, 1)
     inside = (volume >= VOLUMES[0]) & (volume <= VOLUMES[1])
-    return ~(inside & (pieces <= MOST_PIECES) & (width >= LEAST_WIDTH))
+    return np.asarray(~(inside & (pieces <= MOST_PIECES) & (width >= LEAST_WIDTH)), dtype=bool)
 
 
 def _lines(

@@ -16,7 +16,7 @@ PLACES = 24
 BLOCK_ENTRIES = 2**21
 
 
-class VaryingLengthscale(NormalizedKernelMixin, Kernel):
+class VaryingLengthscale(NormalizedKernelMixin, Kernel):  # type: ignore[misc]
     """A Matérn kernel with a lengthscale that depends on the input, of variance 1.
 
     The lengthscale at x is ``length_scale * f(x)``. The logarithm of f at x is the mean of the
