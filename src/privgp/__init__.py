@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.gp.kernels.varying import VaryingLengthscale
     from privgp.ledger.account import Account
     from privgp.ledger.errors import BudgetExceeded, LedgerError, LedgerTampered
     from privgp.ledger.ledger import Ledger
@@ -46,6 +47,7 @@ __all__ = [
     "PrivateGPClassifier",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
+    "VaryingLengthscale",
     "audit",
     "compose",
     "load",
@@ -74,6 +76,7 @@ _HOMES = {
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
+    "VaryingLengthscale": "privgp.gp.kernels.varying",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.plan",
