@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-import privgp.plan.several.build
+import privgp.plan.together
 from privgp.command.io import spending
 from privgp.models.regressor import PrivateGPRegressor
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, private_cells, run
@@ -79,11 +79,11 @@ def test_what_the_output_column_holds_makes_no_difference(
 # what is rehearsed and released is that one plan
 
 KINDS = {
-    "outputs": (privgp.plan.several.build, "make_plan", []),
-    "people": (privgp.plan.several.build, "make_plan", ["--groups", "person"]),
+    "outputs": (privgp.plan.together, "make_part", []),
+    "people": (privgp.plan.together, "make_part", ["--groups", "person"]),
     "records": (
-        privgp.plan.several.build,
-        "make_records_plan",
+        privgp.plan.together,
+        "make_records_part",
         ["--protect", "records", "--x-bounds", "0", "90", "--x-bounds", "10", "60"],
     ),
 }

@@ -40,13 +40,16 @@ from privgp.models.planned import with_column_names
 from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.tables import in_order
-from privgp.plan.advice import bounds_advice, budget_advice
 from privgp.plan.classes.declared import check_classes
-from privgp.plan.file import load_plan
-from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.arguments import (
+    are_several,
+    check_bounds,
+    check_output_shares,
+    output_bounds,
+)
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import are_several, check_output_shares, output_bounds
+from privgp.plan.plan import Plan, load_plan
+from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
 from privgp.question.parameters import check_values, names_of
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
@@ -449,7 +452,8 @@ class PlannedRequest(Request):
     def of(cls, path: Path, **given: Any) -> Self:
         """``given``: what the plan does not say, such as the table and how it is written."""
         plan = open_own(path, load_plan)
-        made, asked = plan.made_for, plan.made_for.parameters
+        made: Any = plan.made_for
+        asked = made.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
             raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
         labels = asked.labels()
