@@ -11,23 +11,16 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import pytest
-
-from privgp.models.search import outputs
-from privgp.plan import replan
-from privgp.plan.several import build
+from privgp.plan import plan
 
 ANEW = (
     "tests/plan/",
     "tests/adversary/",
     "tests/recorded/",
     "tests/statistical/",
+    "tests/command/release/test_plan",
     "tests/test_steady",
 )
-PLACES = {
-    "make_plan": (build, replan, outputs),
-    "make_records_plan": (build, replan),
-}
 MOST_BYTES, MOST_PLANS = 100_000, 300
 
 _made: dict[bytes, Any] = {}
@@ -41,18 +34,14 @@ def start(test: str) -> None:
 
 
 def install() -> None:
-    """Remember the plans that are made by these names from now on."""
-    patch = pytest.MonkeyPatch()  # of the whole process
-    for name, places in PLACES.items():
-        remembered = _remember(getattr(places[0], name))
-        for place in places:
-            patch.setattr(place, name, remembered)
+    """Remember the plans that are made from now on."""
+    plan.plan_parts = _remember(plan.plan_parts)
 
 
 def _remember(make: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(make)
     def remembered(*given: Any, **named: Any) -> Any:
-        key = _key(make.__name__, given, named) if _remembers else None
+        key = _key(given, named) if _remembers else None
         if key is None:
             return make(*given, **named)
         if key not in _made:
