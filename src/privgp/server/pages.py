@@ -51,6 +51,7 @@ async def sign_in(s: Served, request: Request) -> Response:
     if who is None:
         return _render("signin.html", status=401, problem=WRONG)
     token = await run_in_threadpool(s.store.sign_in, who)
+    await run_in_threadpool(s.log, who, "sign-in", "")
     response = RedirectResponse("/", status_code=303)
     response.set_cookie(
         COOKIE, token, httponly=True, samesite="strict", secure=s.settings.secure, path="/"
@@ -69,13 +70,13 @@ def sign_out(s: Served, request: Request) -> Response:
 @router.get("/")
 def home(s: Served, who: Anybody) -> HTMLResponse:
     rows = s.store.datasets(who)
-    return _render("home.html", who=who, datasets=[Declared(**row["declared"]) for row in rows])
+    return _render("home.html", who=who, datasets=[Declared.from_store(row["declared"]) for row in rows])
 
 
 @router.get("/datasets/{name}")
 def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     row = s.store.dataset(who, name)
-    return _render("dataset.html", who=who, declared=Declared(**row["declared"]))
+    return _render("dataset.html", who=who, declared=Declared.from_store(row["declared"]))
 
 
 @router.get("/releases/{number}")

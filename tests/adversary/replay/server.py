@@ -76,6 +76,8 @@ class Dataset:
         with serving(folder) as visit:
             kept = visit("POST", "/api/tables", content=other.write_csv().encode()).json()
             declared = {**DECLARED, **self.declared, "table": kept["table"]}
+            if "x_bounds" not in declared:
+                declared["public_inputs"] = declared["inputs"]
             if visit("POST", "/api/datasets", json=declared).status_code != 201 and self.refused:
                 return None, visit.left
             key = {"name": "ann", "role": "analyst", "datasets": [NAME]}
