@@ -10,13 +10,16 @@ import time
 
 import numpy as np
 import pytest
+import uvicorn
 from sqlalchemy import update
 
 from privgp.server.declared import Declared
 from privgp.server.guard import Guard
-from privgp.server.start import bind_socket
+from privgp.server.settings import hold_folder
+from privgp.server.start import TimedProtocol, bind_socket
 from privgp.server.store import schema
-from tests.server.world import ANALYST, CUSTODIAN, declared, running, settings, table_of
+from privgp.server.views.exports import plain_text
+from tests.server.world import ANALYST, CUSTODIAN, NONE, declared, running, settings, table_of
 
 PRIVATE = {"protect": "records", "x_bounds": [[0, 100]]}
 
@@ -191,7 +194,71 @@ def test_tables_that_nothing_is_made_of_are_listed_and_deleted(world):
     assert name not in [row["table"] for row in world.get(CUSTODIAN, "/api/tables")]
 
 
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx"])
+def test_no_text_is_taken_for_a_formula(text):
+    assert plain_text(text) == f"'{text}"
+    assert plain_text(f"a{text}") == f"a{text}"
+
+
+def test_one_server_has_a_folder(tmp_path):
+    with hold_folder(tmp_path):
+        with pytest.raises(BlockingIOError), hold_folder(tmp_path):
+            pass
+    with hold_folder(tmp_path):
+        pass
+
+
+def test_static_files_are_sent_once_and_compressed(world):
+    first = world.ask(CUSTODIAN, "GET", "/static/page.js")
+    assert first.headers["content-encoding"] == "gzip"
+    again = {"If-None-Match": first.headers["etag"]}
+    assert world.ask(CUSTODIAN, "GET", "/static/page.js", headers=again).status_code == 304
+
+
+def test_cookies_belong_to_one_host_where_there_is_tls(tmp_path):
+    with running(tmp_path, secure=True) as world:
+        sent = {"content": f"key={world.keys[CUSTODIAN]}"}
+        cookie = world.ask(NONE, "POST", "/signin", **sent).headers["set-cookie"]
+    assert cookie.startswith("__Host-privgp=")
+    assert "Secure" in cookie
+    assert "Path=/" in cookie
+    assert "Domain" not in cookie
+
+
 # slow and greedy callers
+
+
+def test_headers_that_come_too_slowly_close_the_connection(monkeypatch):
+    monkeypatch.setattr(TimedProtocol, "seconds", 0.2)
+
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def visit(sent):
+        reader, writer = await asyncio.open_connection(*place.getsockname())
+        writer.write(sent)
+        answer = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        return answer
+
+    async def visits():
+        config = uvicorn.Config(application, http=TimedProtocol, lifespan="off", log_level="error")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[place]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        whole = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+        found = [await visit(whole[:-2]), await visit(whole), await visit(whole + whole[:9])]
+        server.should_exit = True
+        await serving
+        return found
+
+    with bind_socket("127.0.0.1", 0) as place:
+        half, whole, more = asyncio.run(visits())
+    assert half == b""
+    assert b"ok" in whole
+    assert b"ok" in more  # and closed while the second request was awaited
 
 
 def test_small_answers_are_sent_at_once():

@@ -22,7 +22,7 @@ from privgp.server.errors import Refused, absent, first_line
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings, write_private
 from privgp.server.store.keys import Who
-from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id
+from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, moment, new_id
 from privgp.server.views import exports
 from privgp.server.views.page import render_release
 from privgp.server.views.view import view as shown_view
@@ -141,12 +141,10 @@ async def add_table(
 
 @router.get("/tables")
 def unused_tables(s: Served, _: Custodian) -> list[Row]:
-    """Uploaded private tables that no dataset is made of."""
-    return [
-        {"table": path.name, "bytes": path.stat().st_size}
-        for path in sorted(s.settings.tables.iterdir())
-        if path.is_file() and path.name not in s.store.tables_in_use()
-    ]
+    """Uploaded private tables that no dataset is made of, and since when they lie there."""
+    used = s.store.tables_in_use()
+    unused = [path for path in sorted(s.settings.tables.iterdir()) if path.name not in used]
+    return [{"table": path.name, "made_at": moment(path.stat().st_mtime)} for path in unused]
 
 
 @router.delete("/tables/{name}")

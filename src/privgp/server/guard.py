@@ -21,7 +21,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-COOKIE = "privgp"
+COOKIES = {False: "privgp", True: "__Host-privgp"}  # without TLS, and with it
 OWN = b"x-privgp"  # a header that pages of other hosts cannot send
 FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
@@ -192,16 +192,17 @@ class Guard:
         word, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if word.lower() == "bearer":
             return self.store.who(key.strip())
-        token = cookie_in(headers.get(b"cookie", b"").decode("latin-1"))
+        token = cookie_in(headers.get(b"cookie", b"").decode("latin-1"), self.settings)
         if not token:
             return self.store.who("")  # looked for like any other
         found = self.store.who_has_session(token)
         return None if found is None else replace(found, by_cookie=True)
 
 
-def cookie_in(text: str) -> str:
+def cookie_in(text: str, settings: Settings) -> str:
+    """The token of whoever is signed in; empty if there is none."""
     try:
-        found = SimpleCookie(text).get(COOKIE)
+        found = SimpleCookie(text).get(COOKIES[settings.secure])
     except CookieError:
         return ""
     return "" if found is None else found.value

@@ -1,6 +1,9 @@
 """What a server is started with: its folder, its ledger, and limits on what anybody may ask."""
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +79,22 @@ class Settings:
         for folder in (self.data, self.tables, self.states):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Keep other servers out of a folder until this one ends.
+
+    Raises
+    ------
+    BlockingIOError
+        Another server has the folder.
+
+    """
+    with (folder / "lock").open("w") as file:
+        os.chmod(file.fileno(), 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
 
 
 def write_private(path: Path, data: bytes) -> None:

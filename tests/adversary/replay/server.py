@@ -38,7 +38,10 @@ ROUTES = [
     for method in route.methods  # type: ignore[attr-defined]
 ]
 FIXED = {"/static/{name}", "/health", "/signin"}  # the same on every server
-OTHERS = {("POST", "/signout"), ("DELETE", "/api/keys/{number}")}  # about keys alone
+OTHERS = {  # about keys, plans and names of files alone
+    ("POST", "/signout"), ("DELETE", "/api/keys/{number}"), ("DELETE", "/api/tables/{name}"),
+    ("POST", "/api/plans/{number}/reject"), ("POST", "/api/jobs/{number}/retry"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class Keys(Rows):
         rows = self._all(select(*shown).order_by(c.made_at))
         held = [[g["dataset"] for g in granted if g["key"] == row["id"]] for row in rows]
         pairs = zip(rows, held, strict=True)
-        return [{**row, "ends": _moment(row["ends"]), "datasets": own} for row, own in pairs]
+        return [{**row, "ends": moment(row["ends"]), "datasets": own} for row, own in pairs]
 
     def revoke(self, number: str) -> None:
         """End a key, who is signed in with it, and its jobs that wait."""
@@ -400,8 +400,8 @@ def _is_valid() -> ColumnElement[bool]:
     return and_(c.revoked_at == "", or_(c.ends == 0, c.ends > int(time.time())))
 
 
-def _moment(seconds: int) -> str:
-    """A moment as text; nothing for never."""
+def moment(seconds: float) -> str:
+    """A moment as text, from seconds since 1970; nothing for never."""
     return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else ""
 
 
