@@ -26,7 +26,7 @@ from privgp.plan.designs.workload import design
 from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, sample, sum_blocks
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Outputs, Unbiased
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import (
     RESIDUAL_ROWS,
@@ -60,13 +60,13 @@ class Sketch:
     kind: Outputs
     people: bool = False
 
-    def finish(self, totals: Totals) -> Plan:
+    def finish(self, totals: Totals) -> Part:
         """The plan, once the pass over the rows is done."""
         energy, change = self.question.energy, self.question.change
         asked: dict[str, Any] = {"energy": energy, "change": change, "people": self.people}
         strategy = strategy_of_columns(self.columns, totals, **asked)
         measured = self.columns.functionals(totals, self.seen)
-        return self.question.plan(
+        return self.question.part(
             self.budget, strategy, measured, self.priors, self.goal, self.kind
         )
 

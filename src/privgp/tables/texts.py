@@ -1,11 +1,30 @@
-"""How numbers are written in a CSV file: with a decimal point or a decimal comma, and what groups
-their thousands. Public cells show it, or an option says it; then every cell is read by itself."""
+"""Numbers and dates as people write them in text: decimal commas, groups of thousands, 45% or 31/12/2024.
+
+Public cells show how numbers are written, or an option says it; then every cell is read by itself. Texts
+that look like numbers or dates are refused as categories: they would lose their order, and nobody would
+notice."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 import polars as pl
 
-from privgp.command.errors import Refusal
+from privgp.tables.parser import TableError
+
+# how tables write that there is no value
+NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}
+
+MONEY, MINUS = "$£€¥₹", "−–-"  # the hyphen last, as sets of letters have it
+SPACES = "\u00a0\u202f\u2009 '’"
+NUMBER = re.compile(
+    rf"[(+{MINUS}]?\s*[{MONEY}]?\s*[+{MINUS}]?\s*[.,]?\d[\d.,{SPACES}]*([eE][-+]?\d+)?"
+    rf"\s*([%‰{MONEY}]|°[CFcf]?|°?\s*[NSEWnsew])?\)?"
+)
+DATE = re.compile(r"\d{1,4}([-./])\d{1,2}\1\d{1,4}([ T,].*)?|\d{4}[-/]\d{1,2}|\d{1,2}[./]\d{4}")
+
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$")  # which is no disguise
 
 SIGN, EXPONENT = r"^\s*[-+]?", r"([eE][-+]?\d+)?\s*$"
 COMMA = rf"{SIGN}\d*,\d+{EXPONENT}"
@@ -15,6 +34,19 @@ POINT_GROUPS = rf"{SIGN}[1-9]\d{{0,2}}(\.\d{{3}})+"
 COMMA_GROUPS = rf"{SIGN}[1-9]\d{{0,2}}(,\d{{3}})+"
 OTHERWISE = " with a point"  # after a number that has one where commas are declared
 END, THREE = r"\s*$", r"\s*[-+]?[1-9]\d{0,2}[.,]\d{3}\s*$"
+
+
+def disguise_of(texts: Iterable[str]) -> str | None:
+    """``"dates"`` or ``"numbers"`` if every text looks like one; None for whole numbers without any
+    sign, which may be codes, and for all other texts."""
+    cells = {text.strip() for text in texts}
+    if not cells:
+        return None
+    if all(map(DATE.fullmatch, cells)):
+        return "dates"
+    if all(cell.isascii() and cell.isdigit() for cell in cells):
+        return None
+    return "numbers" if all(map(NUMBER.fullmatch, cells)) else None
 
 
 def has_decimal_comma(public: pl.DataFrame, path: object, delimiter: str) -> bool | None:
@@ -41,9 +73,9 @@ def has_decimal_comma(public: pl.DataFrame, path: object, delimiter: str) -> boo
     if doubtful is not None and not commas:
         name, cell = doubtful
         digits = cell.replace(".", "").replace(",", "")
-        raise Refusal(
+        raise TableError(
             f"Column '{name}' of '{path}' has numbers such as {cell}, which may be {digits} or "
-            f"{cell.replace(',', '.')}: give --decimal-comma or --decimal-point."
+            f"{cell.replace(',', '.')}: give `decimal_comma` or `decimal_point`."
         )
     return False if commas else None
 
