@@ -95,7 +95,9 @@ def test_datasets_of_one_table_share_an_account(tmp_path):
         plan = world.plan(CUSTODIAN, "bands")
         number = world.released(CUSTODIAN, "bands", plan, "of-a-shared-one")
         assert world.get(CUSTODIAN, f"/api/releases/{number}")["dataset"] == "bands"
-        left = [world.get(CUSTODIAN, f"/api/datasets/{n}")["remaining"] for n in ("visits", "bands")]
+        left = [
+            world.get(CUSTODIAN, f"/api/datasets/{n}")["remaining"] for n in ("visits", "bands")
+        ]
         assert left[0] == left[1] < 2.0
 
 
@@ -201,9 +203,8 @@ def test_no_text_is_taken_for_a_formula(text):
 
 
 def test_one_server_has_a_folder(tmp_path):
-    with hold_folder(tmp_path):
-        with pytest.raises(BlockingIOError), hold_folder(tmp_path):
-            pass
+    with hold_folder(tmp_path), pytest.raises(BlockingIOError), hold_folder(tmp_path):
+        pass
     with hold_folder(tmp_path):
         pass
 

@@ -135,7 +135,9 @@ def test_a_walk(served, browser, table, tmp_path):
     }
     for label, value in {**form, "Total epsilon": "2", "Name": "rents"}.items():
         page.get_by_label(label).fill(value)
-    assert page.get_by_label("Bounds of the private inputs").is_visible()  # as nobody said otherwise
+    assert page.get_by_label(
+        "Bounds of the private inputs"
+    ).is_visible()  # as nobody said otherwise
     for name in ("lat", "lon"):
         page.get_by_label(f"Yes, everyone may see {name} of every person").check()
     assert not page.get_by_label("Bounds of the private inputs").is_visible()

@@ -420,7 +420,8 @@ def _check_shared(s: Service, asked: Declared) -> None:
     first = s.work.declaration_of(asked.charged)
     if (asked.epsilon, asked.delta) != (first.epsilon, first.delta):
         raise Refused(
-            422, f"The budget of {first.name} is epsilon = {first.epsilon:g}, delta = {first.delta:g}."
+            422,
+            f"The budget of {first.name} is epsilon = {first.epsilon:g}, delta = {first.delta:g}.",
         )
     if _bytes_of(s, asked) != _bytes_of(s, first):
         raise Refused(422, f"An account is shared by one table: that of {first.name} is another.")

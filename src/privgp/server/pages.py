@@ -67,7 +67,9 @@ def sign_out(s: Served, request: Request) -> Response:
 @router.get("/")
 def home(s: Served, who: Anybody) -> HTMLResponse:
     rows = s.store.datasets(who)
-    return _render("home.html", who=who, datasets=[Declared.from_store(row["declared"]) for row in rows])
+    return _render(
+        "home.html", who=who, datasets=[Declared.from_store(row["declared"]) for row in rows]
+    )
 
 
 @router.get("/datasets/{name}")

@@ -71,8 +71,8 @@ class Keys(Rows):
         """A new key's number and the key itself, which is kept nowhere. ``days``: until it expires."""
         number, key, kept = new_key()
         ends = 0 if days is None else int(time.time()) + days * DAY
-        row = {"id": number, "name": name, "role": role, "hash": kept, "made_at": now()}
-        row |= {"ends": ends}
+        row: Row = {"id": number, "name": name, "role": role, "hash": kept, "ends": ends}
+        row["made_at"] = now()
         with self.database.write() as connection:
             known = set(connection.execute(select(s.datasets.c.name)).scalars())
             if not set(datasets) <= known:
@@ -315,13 +315,23 @@ class Store(Keys, Jobs, Events):
     def approve(self, who: Who, number: str) -> None:
         self.plan(who, number)
         where = and_(s.plans.c.id == number, s.plans.c.approved_at == "")
-        values = {"approved_at": now(), "approved_by": who.name, "rejected_at": "", "rejected_by": ""}
+        values = {
+            "approved_at": now(),
+            "approved_by": who.name,
+            "rejected_at": "",
+            "rejected_by": "",
+        }
         self._write(update(s.plans).where(where).values(**values))
 
     def reject(self, who: Who, number: str) -> None:
         """Reject a plan, or withdraw its approval: it is not carried out until it is approved again."""
         self.plan(who, number)
-        values = {"rejected_at": now(), "rejected_by": who.name, "approved_at": "", "approved_by": ""}
+        values = {
+            "rejected_at": now(),
+            "rejected_by": who.name,
+            "approved_at": "",
+            "approved_by": "",
+        }
         self._write(update(s.plans).where(s.plans.c.id == number).values(**values))
 
     def add_release(self, **row: Any) -> None:
