@@ -61,10 +61,31 @@ class Probabilities:
             second = moments[0][0]
             return np.column_stack([1.0 - second, second])
         mean, variance = (np.column_stack(each) for each in zip(*moments, strict=True))
-        missing = 1.0 - mean.sum(axis=1, keepdims=True)
-        total = np.maximum(variance.sum(axis=1, keepdims=True), 1e-300)
-        moved = np.maximum(mean + missing * variance / total, LEAST)
-        return np.asarray(moved / moved.sum(axis=1, keepdims=True))
+        return _sum_to_one(mean, variance)
+
+    def together(self, drawn: Array, X: Array) -> Array:
+        """Draws of every function's probability at the rows of X, (rows, functions, draws), as draws of
+        every class's, which sum to 1, (rows, classes, draws)."""
+        if drawn.shape[1] == 1:
+            return np.concatenate([1.0 - drawn, drawn], axis=1)
+        moments = [self._moments(function, X)[1] for function in self.functions]
+        return _sum_to_one(drawn, np.column_stack(moments)[:, :, None])
+
+    def above(self, X: Array, threshold: float) -> Array:
+        """The probability that each class's probability exceeds a threshold, (rows, classes)."""
+        if not 0.0 < threshold < 1.0:
+            classes = max(2, len(self.functions))
+            return np.full((len(X), classes), float(threshold <= 0.0))
+        return np.concatenate([self._above(X[rows], threshold) for rows in _blocks(X)])
+
+    def _above(self, X: Array, threshold: float) -> Array:
+        at = np.array([threshold, 1.0 - threshold])
+        level, other = (float(each) for each in self.link.inverse(at))
+        mixtures = [function.mixture(X) for function in self.functions]
+        above = [1.0 - mixture.below(level) for mixture in mixtures]
+        if len(mixtures) == 1:
+            return np.column_stack([mixtures[0].below(other), above[0]])
+        return np.column_stack(above)
 
     def _moments(self, function: Posterior, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the probability that one function gives."""
@@ -87,6 +108,14 @@ class Probabilities:
         low, high = (np.column_stack(ends) for ends in zip(*each, strict=True))
         together = self._at(X)  # that they sum to 1 may move one beyond its own interval
         return np.minimum(low, together), np.maximum(high, together)
+
+
+def _sum_to_one(values: Array, variance: Array) -> Array:
+    """Probabilities of classes, the second axis, moved in proportion to their variances."""
+    missing = 1.0 - values.sum(axis=1, keepdims=True)
+    total = np.maximum(variance.sum(axis=1, keepdims=True), 1e-300)
+    moved = np.maximum(values + missing * variance / total, LEAST)
+    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
 
 def _blocks(X: Array) -> list[slice]:

@@ -7,6 +7,7 @@ may pass through.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
@@ -44,6 +45,23 @@ def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
     if not isinstance(table, Mapping):
         backend = _frame(table).implementation
     return nw.from_dict(dict(columns), backend=backend).to_native()
+
+
+def frame_of(columns: Mapping[str, Any], like: Any = None) -> Any:
+    """A data frame of these columns: of the library of the table that it is about; where that is no
+    data frame, of pandas, or of polars if pandas is not installed."""
+    if like is not None and _is_frame(like):
+        return frame_like(like, columns)
+    backend: IntoBackend[Any] = "pandas" if find_spec("pandas") else "polars"
+    return nw.from_dict(dict(columns), backend=backend).to_native()
+
+
+def _is_frame(table: Any) -> bool:
+    try:
+        nw.from_native(table)
+    except TypeError:
+        return hasattr(table, "__arrow_c_stream__")
+    return True
 
 
 def absent(columns: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
