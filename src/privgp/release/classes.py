@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.draws import mixture_draws
 from privgp.gp.inference.linked import Outcomes
 from privgp.gp.inference.posterior import Component, Posterior
 from privgp.gp.links import Link
@@ -23,6 +24,7 @@ from privgp.types import Array
 MIDDLE = 0.5  # of 0 and 1, about which labels are summed
 LEAST = 1e-6  # of a probability among several
 ROWS = 4096  # at a time: every model has a mean and a variance at each
+FEW_ROWS, DRAWS = 512, 2000  # where every class has this many draws at each
 
 
 def functions_of(classes: int) -> int:
@@ -76,16 +78,17 @@ class Probabilities:
         if not 0.0 < threshold < 1.0:
             classes = max(2, len(self.functions))
             return np.full((len(X), classes), float(threshold <= 0.0))
-        return np.concatenate([self._above(X[rows], threshold) for rows in _blocks(X)])
+        return np.concatenate([self._above(X[rows], threshold) for rows in _blocks(X, FEW_ROWS)])
 
     def _above(self, X: Array, threshold: float) -> Array:
-        at = np.array([threshold, 1.0 - threshold])
-        level, other = (float(each) for each in self.link.inverse(at))
-        mixtures = [function.mixture(X) for function in self.functions]
-        above = [1.0 - mixture.below(level) for mixture in mixtures]
-        if len(mixtures) == 1:
-            return np.column_stack([mixtures[0].below(other), above[0]])
-        return np.column_stack(above)
+        if len(self.functions) == 1:
+            mixture, at = self.functions[0].mixture(X), np.array([threshold, 1.0 - threshold])
+            level, other = (float(each) for each in self.link.inverse(at))
+            return np.column_stack([mixture.below(other), 1.0 - mixture.below(level)])
+        rng = np.random.RandomState(0)
+        each = [mixture_draws(f.mixture(X), DRAWS, rng) for f in self.functions]
+        drawn = self.together(np.stack([self.link.mean(one) for one in each], axis=1), X)
+        return np.asarray(np.mean(drawn > threshold, axis=2))
 
     def _moments(self, function: Posterior, X: Array) -> tuple[Array, Array]:
         """Mean and variance of the probability that one function gives."""
@@ -118,5 +121,5 @@ def _sum_to_one(values: Array, variance: Array) -> Array:
     return np.asarray(moved / moved.sum(axis=1, keepdims=True))
 
 
-def _blocks(X: Array) -> list[slice]:
-    return [slice(first, first + ROWS) for first in range(0, max(len(X), 1), ROWS)]
+def _blocks(X: Array, size: int = ROWS) -> list[slice]:
+    return [slice(first, first + size) for first in range(0, max(len(X), 1), size)]

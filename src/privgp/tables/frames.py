@@ -48,9 +48,9 @@ def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def frame_of(columns: Mapping[str, Any], like: Any = None) -> Any:
-    """A data frame of these columns: of the library of the table that it is about; where that is no
-    data frame, of pandas, or of polars if pandas is not installed."""
-    if like is not None and _is_frame(like):
+    """A data frame of these columns: of the library of the table that it is about; where that is an
+    array, of pandas, or of polars if pandas is not installed."""
+    if isinstance(like, Mapping) or (like is not None and _is_frame(like)):
         return frame_like(like, columns)
     backend: IntoBackend[Any] = "pandas" if find_spec("pandas") else "polars"
     return nw.from_dict(dict(columns), backend=backend).to_native()

@@ -61,9 +61,7 @@ class Sums:
     coarse: Cells
 
     @classmethod
-    def of(
-        cls, points: Array, weights: Array, places: Integers
-    ) -> Sums:
+    def of(cls, points: Array, weights: Array, places: Integers) -> Sums:
         """Points become cells where there are too many: each the centre of points that lie close.
 
         Coordinates with at most three values, such as those of categories, are never averaged.
@@ -183,9 +181,7 @@ def _cells(
     return Cells(centres[order], csr_array((shares[order], at), shape=(averages, count)))
 
 
-def _close_together(
-    points: Array, places: Integers, kept: Sequence[int], most: int
-) -> Integers:
+def _close_together(points: Array, places: Integers, kept: Sequence[int], most: int) -> Integers:
     """The cell of every point, in the finest division of the averages' boxes that has few enough."""
     starts = np.flatnonzero(np.diff(places, prepend=-1))
     low = np.minimum.reduceat(points, starts)[places]
@@ -201,7 +197,9 @@ def _close_together(
         return np.unique(joined, return_inverse=True)[1]
 
     # so many parts that cells cannot be told apart by one number any more are never needed
-    finest = int(2.0 ** (60.0 / max(len(free), 1)) / (fixed.max() + 1.0) ** (1.0 / max(len(free), 1)))
+    finest = int(
+        2.0 ** (60.0 / max(len(free), 1)) / (fixed.max() + 1.0) ** (1.0 / max(len(free), 1))
+    )
     top = max(2, min(finest, FINEST))
     fits, fails, tried, keys = 1, top, 2, divide(1)
     while fails - fits > 1:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.linalg import cholesky
 
+from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Posterior
 from privgp.gp.priors import of_one_kernel
 from privgp.types import Array, Integers
@@ -42,9 +43,11 @@ def posterior_draws(post: Posterior, X: Array, pick: Pick, rng: np.random.Random
     post : Posterior
         The mixture. A component that has no draw costs nothing.
     X : array (rows, columns)
+        Where the kernel has the rows.
     pick : Pick
         How many draws every component has.
     rng : RandomState
+        Public randomness.
 
     """
     counts = pick(np.array([c.model.weight for c in post.components]))
@@ -59,6 +62,15 @@ def posterior_draws(post: Posterior, X: Array, pick: Pick, rng: np.random.Random
             left = c.model.covariance(X, None, smooth) - half @ half.T
             drawn.append(normal_draws(cross @ c.mean_weights, left, int(counts[place]), rng))
     return shuffle(drawn, rng) + post.centre
+
+
+def mixture_draws(mixture: Mixture, count: int, rng: np.random.RandomState) -> Array:
+    """Draws at every point by itself, (points, draws), in random order: for shares at a point, not for
+    what several points have in common."""
+    counts, order = even_pick(count)(mixture.weights), rng.permutation(count)
+    of = np.repeat(np.arange(len(counts)), counts)[order]
+    std = np.sqrt(np.maximum(mixture.variances, 0.0))
+    return np.asarray((mixture.means[of] + std[of] * rng.standard_normal(count)[:, None]).T)
 
 
 def normal_draws(mean: Array, covariance: Array, count: int, rng: np.random.RandomState) -> Array:

@@ -89,7 +89,10 @@ class Average:
 
         Parameters
         ----------
-        a, b : labels
+        a : label
+            Of the average that the other one is taken from.
+        b : label
+            Of the other one.
 
         """
         i, j = self._place(a), self._place(b)
@@ -134,9 +137,7 @@ class Average:
         from html import escape
 
         head = "".join(f"<th>{escape(each)}</th>" for each in (self.by, *STATISTICS))
-        cells = (
-            "".join(f"<td>{escape(_short(cell))}</td>" for cell in row) for row in rows
-        )
+        cells = ("".join(f"<td>{escape(_short(cell))}</td>" for cell in row) for row in rows)
         body = "".join(f"<tr>{each}</tr>" for each in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -156,6 +157,7 @@ def average(
     Parameters
     ----------
     release : Release
+        Of one or several outcomes.
     X : array (rows, columns)
         Where the kernel has the rows.
     weights : array (rows,), optional
@@ -163,6 +165,7 @@ def average(
     by : array (rows,), optional
         The label of every row. None: one average of all.
     coverage : float
+        Of the intervals.
     name, table
         What the labels are called, and the table whose library frames are of.
 
@@ -204,7 +207,9 @@ def quantity_names(release: Release) -> tuple[str, ...]:
     """A name for every quantity: the outcome's, the class's, or both."""
     outcomes = release.output_names or ("",)
     pairs = zip(outcomes, each_quantities(release), strict=True)
-    return tuple("_".join(filter(None, (outcome, name))) for outcome, each in pairs for name in each.names)
+    return tuple(
+        "_".join(filter(None, (outcome, name))) for outcome, each in pairs for name in each.names
+    )
 
 
 def group_rows(by: Any, rows: int) -> tuple[tuple[Any, ...], Integers]:

@@ -62,7 +62,9 @@ def exceed(release: Release, X: Array, threshold: Any) -> Array:
     Parameters
     ----------
     release : Release
+        Of one or several outcomes.
     X : array (rows, columns)
+        Where the kernel has the rows.
     threshold : float, or one per outcome
         A mapping goes by the names of outcomes.
 
@@ -89,6 +91,13 @@ def _thresholds(release: Release, threshold: Any) -> list[float]:
         several = "" if names is None else f", or one for each of {', '.join(names)}"
         raise ValueError(f"t must be a finite number{several}.")
     return found
+
+
+def intervals(release: Release, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
+    """The ends of the interval of every quantity at every row by itself."""
+    found = [each.ends(X, levels)[1:] for each in each_quantities(release)]
+    low, high = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
+    return squeeze(release, low, 1), squeeze(release, high, 1)
 
 
 def band(release: Release, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:

@@ -263,8 +263,9 @@ def _of_normals(
     mean = mixture.mean
     covariance = square - np.outer(mean, mean)
     std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    each = [one[:, None] for one in (mean, std, low, high)]
-    return Averages(*each, covariance[:, :, None], shuffle(drawn, rng)[:, None])
+    ends = low[:, None], high[:, None]
+    drawn_averages = shuffle(drawn, rng)[:, None]
+    return Averages(mean[:, None], std[:, None], *ends, covariance[:, :, None], drawn_averages)
 
 
 def of_draws(mean: Array, drawn: Array, levels: Sequence[float]) -> Averages:
