@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.gp.kernels.varying import VaryingLengthscale
     from privgp.ledger.account import Account
     from privgp.ledger.errors import BudgetExceeded, LedgerError, LedgerTampered
     from privgp.ledger.ledger import Ledger
@@ -47,6 +48,7 @@ __all__ = [
     "PrivateGPClassifier",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
+    "VaryingLengthscale",
     "audit",
     "compose",
     "load",
@@ -75,6 +77,7 @@ _HOMES = {
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
+    "VaryingLengthscale": "privgp.gp.kernels.varying",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.file",

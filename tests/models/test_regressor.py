@@ -11,7 +11,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    CompoundKernel,
+    ConstantKernel,
+    Matern,
+    WhiteKernel,
+)
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -330,7 +336,7 @@ BAD_SETTINGS = [
     ({"reconstruct": 3}, "reconstruct"),
     ({"hyperparameters": "guessed"}, "hyperparameters"),
     ({"kernel": "rbf"}, "not supported"),
-    ({"kernel": DotProduct()}, "not supported"),
+    ({"kernel": CompoundKernel([RBF()])}, "not supported"),
     ({"kernel": WhiteKernel()}, "nothing but noise"),
     ({"kernel": RBF(1.0) * WhiteKernel()}, "top-level sum"),
     ({"kernel": RBF() + WhiteKernel() + WhiteKernel()}, "two WhiteKernels"),

@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, mean_variance
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother, node_smoother
 from privgp.gp.threads import one_thread
@@ -60,13 +60,16 @@ def draws_of(plan: Plan) -> Iterator[Hyperparameters]:
     most = plan.half_width**2
     for place, z in enumerate(ndtri(uniform)[:, :size]):
         prior = plan.priors[place % len(plan.priors)]
-        yield _limit(prior.at(z), prior.start, most)
+        yield _limit(prior.at(z), prior.start, most, plan.functionals.nodes)
 
 
-def _limit(model: Hyperparameters, start: Hyperparameters, most: float) -> Hyperparameters:
+def _limit(
+    model: Hyperparameters, start: Hyperparameters, most: float, nodes: Array
+) -> Hyperparameters:
     """The model with variances of the function and of outputs about it that fit the bounds."""
     kernel, noise = model.kernel, min(model.noise_variance, max(most, start.noise_variance))
-    excess = variance(kernel) / max(most, variance(start.kernel))
+    size, usual = (mean_variance(k, nodes) for k in (kernel, start.kernel))
+    excess = size / max(most, usual)
     if excess > 1.0:
         kernel = ConstantKernel(1.0 / excess, "fixed") * kernel
     return replace(model, kernel=kernel, noise_variance=noise)

@@ -315,7 +315,9 @@ def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
     mass, squares = strategy.masses()
     unexplained = np.zeros_like(B)
     if factor.chosen.size < B.shape[1]:
-        variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
+        own = np.square(factor.factor).sum(axis=1) + factor.residual
+        constant = np.ptp(own) <= 1e-6 * own.max()
+        variance = float(own[0] if constant else own.mean())
         unexplained = B * (mass * np.sqrt(factor.residual / variance))
     return Functionals(
         nodes=factor.nodes,
