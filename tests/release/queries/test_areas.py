@@ -29,7 +29,11 @@ def plain() -> PrivateGPRegressor:
 @pytest.fixture(scope="module")
 def placed() -> PrivateGPRegressor:
     table = pd.DataFrame(
-        {"lat": rng.uniform(51, 52, 300), "lon": rng.uniform(0, 1, 300), "age": rng.uniform(0, 90, 300)}
+        {
+            "lat": rng.uniform(51, 52, 300),
+            "lon": rng.uniform(0, 1, 300),
+            "age": rng.uniform(0, 90, 300),
+        }
     )
     columns = {("lat", "lon"): "place", "age": "number"}
     model = PrivateGPRegressor(y_bounds=(-2, 2), columns=columns, **SETTINGS)

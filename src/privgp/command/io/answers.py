@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from polars import DataFrame
 from sklearn.base import is_classifier
 
 from privgp.command.errors import Refusal, list_names
@@ -37,12 +38,25 @@ class OfFunction:
     def steps(self, rows: int) -> int:
         return -(-rows // BLOCK)
 
-    def at(self, X: Any, step: Step, coverage: float, observation: bool) -> list[Any]:
-        """A column for every name, by blocks of rows, so that any number fits into memory."""
+    def at(
+        self,
+        X: Any,
+        step: Step,
+        coverage: float,
+        observation: bool,
+        *,
+        simultaneous: bool = False,
+    ) -> list[Any]:
+        """A column for every name, by blocks of rows, so that any number fits into memory; one block
+        where intervals are those of all rows at once."""
         parts = []
-        for rows in in_blocks(self.model._released.names, X, BLOCK, step, "Predicting row"):
+        size = max(X.height, 1) if simultaneous else BLOCK
+        for rows in in_blocks(self.model._released.names, X, size, step, "Predicting row"):
             with refuse_questions():
-                parts.append(self._block(rows, coverage, observation))
+                if simultaneous:
+                    parts.append(self._band(rows, coverage))
+                else:
+                    parts.append(self._block(rows, coverage, observation))
         columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
         if not all(np.all(np.isfinite(each)) for each in columns if each.dtype.kind == "f"):
             raise Refusal("Some rows are too far away: their predictions would overflow.")
@@ -51,6 +65,12 @@ class OfFunction:
     def _block(self, rows: Any, coverage: float, observation: bool) -> list[Any]:
         spread = self.model.predict(rows, return_std=True, observation=observation)
         return [*spread, *self.model.interval(rows, coverage, observation=observation)]
+
+    def _band(self, rows: Any, coverage: float) -> list[Any]:
+        """The same with intervals that hold the function at all rows at once."""
+        frame = DataFrame(rows) if self.model._released.names is not None else rows
+        found = self.model.predict_frame(frame, coverage, simultaneous=True)
+        return [found[name].to_numpy() for name in self.names]
 
     def plot(self, observation: bool, points: Any = None) -> Any:
         with refuse_questions():

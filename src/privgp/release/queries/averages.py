@@ -112,13 +112,17 @@ class Average:
 
         It is of the library of the table that was averaged; for arrays of pandas, if that is installed.
         """
+        return frame_of(self.columns(), self.table)
+
+    def columns(self) -> dict[str, Any]:
+        """The same by the names of the columns."""
         columns: dict[str, Any] = {self.by: list(self.labels)}
         for place, name in enumerate(self.quantities):
             for statistic in STATISTICS:
                 columns[f"{name}_{statistic}"] = getattr(self, statistic)[:, place]
         if not self.quantities:
             columns |= {statistic: getattr(self, statistic) for statistic in STATISTICS}
-        return frame_of(columns, self.table)
+        return columns
 
     def _place(self, label: Hashable) -> int:
         try:
