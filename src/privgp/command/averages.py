@@ -64,8 +64,7 @@ def write_averages(
     from polars import DataFrame
 
     from privgp.command.io.columns import as_table, kept_columns, question_rows, refuse_questions
-    from privgp.command.io.results import picture_lines, write_picture
-    from privgp.command.io.tables import write_table
+    from privgp.command.io.results import picture_lines, write_picture, write_table
     from privgp.models.load import load
 
     model = open_own(release, load)
