@@ -12,7 +12,7 @@ import numpy as np
 from privgp.release.queries.areas import LEAST_POINTS, MOST_POINTS, Areas, Plane, Polygons
 from privgp.release.queries.averages import Average, average
 from privgp.release.release import Release
-from privgp.tables.frames import absent, columns_by_name
+from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array
 
 MOST_TOGETHER = 4_000_000  # points of all areas

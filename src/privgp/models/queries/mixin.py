@@ -21,7 +21,7 @@ from privgp.release.queries.points import (
     sample,
 )
 from privgp.release.release import Release
-from privgp.tables.frames import absent, columns_by_name, frame_of
+from privgp.tables.table import absent, columns_by_name, frame_of
 from privgp.types import Array, Table
 
 

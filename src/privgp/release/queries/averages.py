@@ -14,7 +14,7 @@ from privgp.release.prediction import check_coverage
 from privgp.release.queries.points import each_quantities, is_single
 from privgp.release.queries.quantities import Averages
 from privgp.release.release import Release
-from privgp.tables.frames import frame_of
+from privgp.tables.table import frame_of
 from privgp.types import STAMP, Array, Integers
 
 ALL = "all"  # the label of an average over all rows
