@@ -61,7 +61,10 @@ def test_separated_inputs_have_the_dominance_that_was_declared(seed, rows, apart
 
 
 @given(
-    seed=st.integers(0, 2**31), rows=st.integers(1, 12), noise=st.floats(1e-3, 50.0), v=st.floats(0.1, 9)
+    seed=st.integers(0, 2**31),
+    rows=st.integers(1, 12),
+    noise=st.floats(1e-3, 50.0),
+    v=st.floats(0.1, 9),
 )
 def test_inducing_inputs_need_no_dominance_and_no_input(seed, rows, noise, v):
     """Against the exact norms, for any rows and inducing inputs; Varah's way is never less."""
