@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
-    from privgp.plan.file import load_plan
-    from privgp.plan.plan import Plan
+    from privgp.plan.plan import Plan, load_plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.question.outcomes import Count, Label, Number
 
@@ -80,7 +79,7 @@ _HOMES = {
     "VaryingLengthscale": "privgp.gp.kernels.varying",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
-    "load_plan": "privgp.plan.file",
+    "load_plan": "privgp.plan.plan",
     "open_table": "privgp.models.files",
     "tune_for": "privgp.models.function.tune",
 }

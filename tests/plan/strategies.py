@@ -14,8 +14,7 @@ from privgp.plan.cells import Cells
 from privgp.plan.classes.sums import of_every_class
 from privgp.plan.features.features import Features
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
-from privgp.plan.several.arguments import factors
-from privgp.plan.several.strategy import JointSums
+from privgp.plan.joint import JointSums, factors
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import Columns, GroupColumns

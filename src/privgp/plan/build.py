@@ -1,4 +1,4 @@
-"""From public inputs and a budget to a Plan."""
+"""From public inputs and a budget to a part of a plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
@@ -141,7 +141,7 @@ class Question:
             return inputs, counts
         return self.targets, np.ones(len(self.targets))
 
-    def plan(
+    def part(
         self,
         budget: Budget,
         strategy: Any,
@@ -150,9 +150,9 @@ class Question:
         goal: Goal,
         kind: Outputs | Records,
         rival: Any = None,
-    ) -> Plan:
+    ) -> Part:
         """The plan of a measurement, with the noise that hides one person."""
-        return Plan(
+        return Part(
             epsilon=budget.epsilon,
             delta=budget.delta,
             y_bounds=self.y_bounds,
@@ -169,21 +169,21 @@ class Question:
         )
 
 
-def make_plan(
+def make_part(
     X: Array,
     question: Question,
     budget: Budget,
     people: Integers | None = None,
     earlier: Earlier | None = None,
-) -> Plan:
+) -> Part:
     """Choose the measurement. Sees inputs, never outputs. ``earlier``: what is known already."""
     task = task_of(X, question, budget, people, earlier)
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
-        return plan_of(task, strategy, kind)
+        return part_of(task, strategy, kind)
     if question.reconstruct == "posterior":
         strategy, rival = _posterior_strategy(task)
-        return plan_of(task, strategy, rival=rival)
+        return part_of(task, strategy, rival=rival)
     raise ValueError(
         "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
     )
@@ -258,14 +258,14 @@ def gather(X: Array, question: Question, budget: Budget, people: Integers | None
     return Gathered(means(X, index), index, groups, int(groups.max()) + 1)
 
 
-def plan_of(
+def part_of(
     task: Task, strategy: OutputSums, kind: Outputs | None = None, rival: OutputSums | None = None
-) -> Plan:
+) -> Part:
     """The plan of a measurement that was chosen for a task."""
     kind = kind or task.question.kind(task.inputs, task.nodes, task.cells)
     measured = functionals(strategy, task.factors[0])
-    plan = task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
-    return plan if task.earlier is None else replace(plan, earlier=task.earlier)
+    part = task.question.part(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
+    return part if task.earlier is None else replace(part, earlier=task.earlier)
 
 
 def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
