@@ -27,7 +27,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.question.rules import check_column_roles
 from privgp.tables.files import Files, open_files
-from privgp.tables.frames import columns_by_name
+from privgp.tables.table import columns_by_name
 from privgp.types import Integers
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, table_people
