@@ -18,7 +18,7 @@ from privgp.gp.inference.draws import Pick, even_pick, normal_draws, posterior_d
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Posterior
 from privgp.plan.parameters import LabelParameters
-from privgp.release.at_targets import AtTargets
+from privgp.release.at_targets import Cloaked
 from privgp.release.classes import Probabilities
 from privgp.release.prediction import ReleasedFunction, table_columns
 from privgp.release.rates import RatePosterior
@@ -186,7 +186,7 @@ def _(answer: RatePosterior, X: Array, pick: Pick, rng: Random) -> Array:
 
 
 @draw.register
-def _(answer: AtTargets, X: Array, pick: Pick, rng: Random) -> Array:
+def _(answer: Cloaked, X: Array, pick: Pick, rng: Random) -> Array:
     mean, covariance = answer.mean_and_covariance(X)
     return normal_draws(mean, covariance, int(pick(np.ones(1))[0]), rng)
 
@@ -213,7 +213,7 @@ def _(
 
 @average.register
 def _(
-    answer: AtTargets,
+    answer: Cloaked,
     function: ReleasedFunction,
     sums: Sums,
     levels: Sequence[float],
