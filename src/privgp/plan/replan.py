@@ -50,9 +50,11 @@ def plan_again(plan: Plan, epsilon: float) -> Plan:
             people = bool(strategy.whole_people)
             again = make_records_plan(plan.rows, plan.x_bounds, question, budget, people=people)
     else:
-        X = np.ascontiguousarray(plan.inputs[strategy.index])
+        tally = strategy.tally
+        X = plan.inputs[strategy.index] if tally is None else tally.coordinates
+        X = np.ascontiguousarray(X)
         with one_thread() if plan.objective == "posterior" else threads_for(len(X)):
-            again = make_plan(X, question, budget, strategy.people)
+            again = make_plan(X, question, budget, strategy.people, tally=tally)
     return replace(again, made_for=replace(made, parameters=replace(asked, epsilon=epsilon)))
 
 

@@ -12,6 +12,7 @@ from privgp.gp.threads import one_thread
 from privgp.plan.bins.build import GRIDS, make_records_plan
 from privgp.plan.build import Budget, Question, make_plan, plan_of, task_of
 from privgp.plan.choice import best_sums
+from privgp.plan.inputs.tally import Tally
 from privgp.plan.plan import Plan
 from privgp.plan.several.arguments import check_output_shares, factors
 from privgp.plan.several.plan import Compared, JointPlan
@@ -55,10 +56,18 @@ class PlannedRows(Protocol):
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """Rows whose inputs are public. ``people``: (rows,), whose they are, or None."""
+    """Rows whose inputs are public. ``people``: (rows,), whose they are, or None; ``tally``: of many rows,
+    where X has one row for each of its cells."""
 
     X: Array
     people: Integers | None
+    tally: Tally | None = None
+
+    @classmethod
+    def tallied(cls, tally: Tally) -> PublicInputs:
+        """Many rows, whose people are told apart by a number each."""
+        people = None if tally.people is None else np.arange(tally.people)
+        return cls(tally.coordinates, people, tally)
 
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
         if mechanism != "auto":
@@ -66,10 +75,10 @@ class PublicInputs:
         return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
 
     def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Plan:
-        return make_plan(self.X, question, budget, self.people, earlier)
+        return make_plan(self.X, question, budget, self.people, earlier, self.tally)
 
     def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
-        task = task_of(self.X, question, budget, self.people, earlier)
+        task = task_of(self.X, question, budget, self.people, earlier, self.tally)
 
         def plan(law: str) -> tuple[Plan, float]:
             sums = best_sums(task, law)
@@ -165,4 +174,5 @@ def rows_of_plan(plan: JointPlan) -> PlannedRows:
     strategy = plan.strategy
     if plan.x_bounds is not None:
         return PrivateInputs(strategy.rows, plan.x_bounds, strategy.whole_people)
-    return PublicInputs(*plan.inputs_and_people())
+    held: Any = strategy.parts[0]
+    return PublicInputs(*plan.inputs_and_people(), held.tally)

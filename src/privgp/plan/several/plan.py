@@ -284,8 +284,10 @@ class JointPlan:
         return plan_again(self, epsilon)
 
     def inputs_and_people(self) -> tuple[Array, Integers | None]:
-        """The public input of every row, and whose rows they are."""
+        """The public input of every row, and whose rows they are; of a tally, of its cells."""
         strategy: Any = self.strategy.parts[0]
+        if strategy.tally is not None:
+            return strategy.tally.coordinates, strategy.people
         return np.ascontiguousarray(np.asarray(self.inputs)[strategy.index]), strategy.people
 
     def describe(self) -> str:
