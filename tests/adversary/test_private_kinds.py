@@ -13,9 +13,9 @@ import pytest
 
 from privgp import load_plan
 from privgp.command.io.cells import private
-from privgp.gp.columns.kinds import levels_of
 from privgp.models.kinds import records
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.kinds import levels_of
 from privgp.vault.tables import private_rows
 from tests.adversary.spying import watched
 from tests.command.running import Result, run

@@ -8,8 +8,9 @@ from tests.house.source import House, Module, room_of, within
 
 CHECKS = "privgp.vault.checks"  # of names and places, which are public; never of values
 STATES = "privgp.vault.states"  # what a curator keeps, written through privgp.storage
-# What knows where a private column is, and reads a part of it.
-MAY_READ = ("privgp.storage.tables.Files",)
+# What opens files of tables, and the one name of it that knows where a private column is.
+OPENS = ("privgp.tables.files", "privgp.tables.parser")
+MAY_READ = ("privgp.tables.files.Files",)
 
 MAY_IMPORT = {
     "__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections", "dataclasses",
@@ -63,8 +64,10 @@ def _imports(module: Module) -> set[str]:
             found.add(f"imports {target}")
         if any(within(target, banned) for banned in MAY_NOT_IMPORT_FROM):
             found.add(f"imports {target}")
-        if room == "storage" and not within(module.name, STATES) and target not in MAY_READ:
+        if room == "storage" and not within(module.name, STATES):
             found.add(f"imports {target}, which is for kept states")
+        if any(within(target, opener) for opener in OPENS) and target not in MAY_READ:
+            found.add(f"imports {target}, which opens files")
         if room == "plan" and target.rpartition(".")[2] not in FROM_PLAN:
             found.add(f"takes {target} from plan")
     return found

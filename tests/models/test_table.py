@@ -11,7 +11,7 @@ import pytest
 from privgp import PrivateGPRegressor, load, load_plan, open_table
 from privgp.models import files as reading
 from privgp.plan.inputs.rows import STREAMED
-from privgp.storage.parser import TableError
+from privgp.tables.parser import TableError
 
 ROWS, NAMES = 5000, ("a", "b")
 

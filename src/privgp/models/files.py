@@ -26,7 +26,7 @@ from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.question.rules import check_column_roles
-from privgp.storage.tables import Files, open_files
+from privgp.tables.files import Files, open_files
 from privgp.tables.frames import columns_by_name
 from privgp.types import Integers
 from privgp.vault.checks.roles import check_roles

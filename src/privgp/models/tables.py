@@ -12,9 +12,9 @@ import polars as pl
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from privgp.gp.columns.table import Table
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.table import Table
 from privgp.types import Array
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.columns.roundness import are_round
+from privgp.tables.roundness import are_round
 
 MUCH = 10.0
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
-from privgp.gp.columns.kinds import KINDS
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.files import columns_to_fit, columns_to_plan, open_table
 from privgp.models.kinds.records import domain
@@ -20,6 +19,7 @@ from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, chec
 from privgp.server import reading
 from privgp.server.errors import Refused, first_line
 from privgp.server.settings import Settings
+from privgp.tables.kinds import KINDS
 from privgp.vault.labels import class_texts
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from privgp.server.errors import Refused
-from privgp.storage import parser
-from privgp.storage.parser import TableError
+from privgp.tables import parser
+from privgp.tables.parser import TableError
 from privgp.vault.table import NO_LABEL, NOBODY, WRONG, WRONG_INPUTS
 
 UNREADABLE = "The table cannot be read: it must be CSV in UTF-8 with commas (RFC 4180) and a header, or Parquet."

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.columns.table import Table, join_cells
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import Chunk
-from privgp.storage.tables import Files
+from privgp.tables.files import Files
+from privgp.tables.table import Table, join_cells
 from privgp.types import Array, Integers
 from privgp.vault.masked import Sealed
 from privgp.vault.people import person_codes

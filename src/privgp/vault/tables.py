@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.table import Table, missing_cells
 from privgp.types import Array
 from privgp.vault.masked import Sealed, unseal
 from privgp.vault.values import NOTHING, read_number

@@ -16,8 +16,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from privgp.gp.columns.dates import instant_text, length_text
-from privgp.gp.columns.disguises import ISO_DATE
+from privgp.tables.dates import instant_text, length_text
+from privgp.tables.texts import ISO_DATE
 from privgp.types import Array
 
 NUMBER, TEXT, BYTES = "number", "text", "bytes"

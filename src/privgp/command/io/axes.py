@@ -12,7 +12,7 @@ from privgp.command.errors import Refusal, list_names, refuse_on
 from privgp.command.io.cells.kinds import Kinds
 from privgp.command.io.columns import read_inputs
 from privgp.command.io.files import TABLES, suffix_of
-from privgp.gp.columns.dates import days_of, instants
+from privgp.tables.dates import days_of, instants
 
 LEVELLED = ("category", "boolean")
 MOST_POINTS, MOST_VALUES, LONGEST_SPACE = 100_000, 1000, 2000

@@ -62,7 +62,7 @@ from privgp.plan.several.arguments import are_several, check_output_shares, outp
 from privgp.privacy.budget import check_budget
 from privgp.question.parameters import check_values, names_of
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
-from privgp.storage.tables import Files, open_files
+from privgp.tables.files import Files, open_files
 from privgp.types import Array
 from privgp.vault.labels import class_texts
 from privgp.vault.tables import complete_rows

@@ -13,9 +13,9 @@ from privgp.command.errors import Refusal, list_names
 from privgp.command.io.cells.dates import check_date_format
 from privgp.command.io.cells.numerals import has_decimal_comma, use_decimal_points
 from privgp.command.io.files import TABLES, check_readable, suffix_of, whole_file
-from privgp.storage import parser
-from privgp.storage.parser import EncodingError, Layout, TableError
-from privgp.storage.tables import Files
+from privgp.tables import parser
+from privgp.tables.files import Files
+from privgp.tables.parser import EncodingError, Layout, TableError
 
 DELIMITERS = ",;\t|"  # in the order in which they are tried on a header
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.columns.kinds import MOST_LEVELS, levels_of
-from privgp.gp.columns.table import Table, join_cells, missing_cells
 from privgp.plan.inputs.inputs import FORM, Inputs
-from privgp.storage.parser import TableError
-from privgp.storage.tables import Files
+from privgp.tables.files import Files
+from privgp.tables.kinds import MOST_LEVELS, levels_of
+from privgp.tables.parser import TableError
+from privgp.tables.table import Table, join_cells, missing_cells
 from privgp.types import Array
 
 PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal
-from privgp.gp.columns.dates import EPOCH, nanoseconds_of
+from privgp.tables.dates import EPOCH, nanoseconds_of
 
 SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for --date-format: how many are a second
 LIKE = "such as 2024-05-31 or 2024-05-31T12:00+02:00"

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, list_names
-from privgp.gp.columns.kinds import Number
 from privgp.plan.inputs.inputs import Inputs
 from privgp.release.release import Release
+from privgp.tables.kinds import Number
 from privgp.types import Array
 
 MOST_POINTS = 1_000_000

@@ -10,8 +10,8 @@ import polars as pl
 
 from privgp.command.errors import Refusal, list_names
 from privgp.command.io.cells.dates import parse_dates
-from privgp.gp.columns.disguises import disguise_of
-from privgp.gp.columns.kinds import level
+from privgp.tables.kinds import level
+from privgp.tables.texts import disguise_of
 from privgp.vault.values import NOTHING
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name

@@ -10,8 +10,8 @@ import polars as pl
 from privgp.command.errors import Refusal, list_names, refuse_on
 from privgp.command.io.cells.kinds import Kinds
 from privgp.command.io.tables import Source
-from privgp.gp.columns.kinds import KINDS
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.kinds import KINDS
 from privgp.vault.tables import seal_rows
 
 FORM = (

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.gp.columns.kinds import Boolean, Category, Number, Periodic, Place
-from privgp.gp.columns.places import RADIUS, great_circle, on_sphere
-from privgp.gp.columns.table import Table
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.kinds import Boolean, Category, Number, Periodic, Place
+from privgp.tables.places import RADIUS, great_circle, on_sphere
+from privgp.tables.table import Table
 
 PLACES = st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 
@@ -192,7 +192,7 @@ def test_a_place_in_the_bounds_that_a_crs_cannot_map_is_moved_by_itself(monkeypa
         hole = np.hypot(*(numbers - (2.03, 3.03)).T) < 0.01
         return np.where(hole[:, None], np.inf, numbers)
 
-    monkeypatch.setattr("privgp.gp.columns.kinds.from_crs", with_a_hole)
+    monkeypatch.setattr("privgp.tables.kinds.from_crs", with_a_hole)
     place.domain()  # none of its points falls into the hole
     found = place.within(np.array([[2.03, 3.03], [-1.0, 7.0], [4.0, 30.0]]))
     assert found.tolist() == [[5.0, 10.0], [0.0, 7.0], [4.0, 20.0]]

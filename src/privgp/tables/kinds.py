@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from privgp.gp.columns.dates import days_of, instants
-from privgp.gp.columns.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
-from privgp.gp.columns.roundness import are_round
+from privgp.tables.dates import days_of, instants
+from privgp.tables.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
+from privgp.tables.roundness import are_round
 from privgp.types import Array, Pair, Within
 
 MOST_LEVELS = 1000

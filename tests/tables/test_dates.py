@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.gp.columns.dates import days_of, instants
-from privgp.gp.columns.kinds import Date
+from privgp.tables.dates import days_of, instants
+from privgp.tables.kinds import Date
 
 ZONES = ("UTC", "Asia/Tokyo", "America/New_York", "Asia/Kathmandu")
 MOMENTS = st.datetimes(datetime(1700, 1, 1), datetime(2250, 1, 1))

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from privgp.storage.parser import TableError
-from privgp.storage.tables import open_files
+from privgp.tables.files import open_files
+from privgp.tables.parser import TableError
 from privgp.vault.table import table_people
 
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from privgp.storage.parser import TableError, count_rows, read_header, read_rows
+from privgp.tables.parser import TableError, count_rows, read_header, read_rows
 from privgp.types import Integers
 
 if TYPE_CHECKING:
