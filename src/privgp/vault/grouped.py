@@ -13,7 +13,7 @@ from privgp.engine.local import Engine, Watch
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.blocks import Blocks, sum_parts
 from privgp.plan.inputs.tally import Tally, keys_of, shares
-from privgp.storage.tables import Files
+from privgp.tables.files import Files
 from privgp.types import Array, Integers, Pair
 from privgp.vault.masked import Key, Masked, Sealed, unseal
 from privgp.vault.validate import clip_outputs

@@ -22,7 +22,7 @@ from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import block_number, runs
 from privgp.plan.inputs.tally import Grouped, People, fraction_bits, group_rows
-from privgp.storage.tables import BATCH, Files
+from privgp.tables.files import BATCH, Files
 from privgp.types import Array, Integers
 
 Read = Callable[[Any], Any]

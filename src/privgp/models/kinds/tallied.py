@@ -1,0 +1,174 @@
+"""Many rows at public inputs, wherever they are: reduced to a tally, planned and measured by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from privgp.engine.cluster import engine_of
+from privgp.engine.local import Engine, Watch
+from privgp.models.planned import PublicRows
+from privgp.plan.inputs.arguments import whole_number
+from privgp.plan.inputs.blocks import ArrayInputs, Blocks
+from privgp.plan.inputs.rows import LARGEST, STREAMED
+from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
+from privgp.plan.several.build import PublicInputs
+from privgp.question.rules import ONE, check_rules
+from privgp.types import Array
+from privgp.vault.grouped import ArrayOutcomes, Encoding, PrivateSource, sum_outcomes
+from privgp.vault.masked import Sealed
+from privgp.vault.people import person_codes
+
+if TYPE_CHECKING:
+    from privgp.models.published import Published
+
+Exposed = dict[int, Array]
+
+
+def is_tallied(model: Published, rows: int) -> bool:
+    """Whether so many rows are reduced to a tally: past some number, or where ``most_rows`` of a person
+    are used."""
+    usual = all(
+        getattr(model, name, "posterior") == "posterior" for name in ("objective", "reconstruct")
+    )
+    asked = getattr(model, "inducing", None) is None and model.protect != "records"
+    return usual and asked and (rows > STREAMED or _most(model) is not None)
+
+
+def _most(model: Published) -> Any:
+    return getattr(model, "most_rows", None)
+
+
+def most_rows(model: Published, groups: Any) -> int | None:
+    """The most rows of one person that are used; None: all."""
+    if _most(model) is None:
+        return None
+    check_rules({"most_rows": model.most_rows, "groups": groups}, ONE)
+    return whole_number("most_rows", model.most_rows, LARGEST)
+
+
+class Readable(Protocol):
+    """Rows with their outcomes, wherever they are."""
+
+    @property
+    def public(self) -> Source:
+        """The rows themselves."""
+
+    def private(self, y: Any, seal: Any) -> PrivateSource:
+        """The rows with their outcomes; ``seal`` checks those in memory."""
+
+
+@dataclass(frozen=True, repr=False)
+class InMemory:
+    """Rows in memory: the inputs, whose they are, and exposures."""
+
+    rows: Blocks
+
+    @property
+    def public(self) -> Source:
+        return self.rows
+
+    def private(self, y: Any, seal: Any) -> PrivateSource:
+        return ArrayOutcomes(self.rows, seal(y))
+
+
+def rows_in_memory(model: Published, numbers: Array, groups: Any, exposed: Exposed) -> InMemory:
+    """Rows in memory, as numbers of their columns.
+
+    Parameters
+    ----------
+    model : estimator
+        What is declared.
+    numbers : array, (rows, names)
+        Public.
+    groups : column, optional
+        Whose rows they are.
+    exposed : mapping
+        The exposure of every row, by the place of the count.
+
+    """
+    most, people = most_rows(model, groups), None
+    if groups is not None:
+        people = People.of(person_codes(groups, len(numbers)), most)
+    over = np.column_stack([*exposed.values()]) if exposed else None
+    return InMemory(Blocks.of(ArrayInputs(numbers, model.inputs_), people, over))
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """The rows that a plan is made for, reduced to a tally; see ``Given``.
+
+    Attributes
+    ----------
+    tally : Tally
+        Of the rows.
+    counts : tuple of int
+        The places of the outcomes that are counts.
+    source : Readable
+        Where they are.
+    engine : Engine
+        Who reads them.
+
+    """
+
+    tally: Tally
+    counts: tuple[int, ...]
+    source: Readable
+    engine: Engine
+
+    @classmethod
+    def of(
+        cls, model: Published, source: Readable, counts: tuple[int, ...], plan: Any = None
+    ) -> Tallied:
+        """On a grid of their own, or on that of a plan."""
+        engine, known = engine_of(getattr(model, "engine", None)), tally_of_plan(plan)
+        if known is None or known.inputs != source.public.kinds:
+            return cls(tally_rows(source.public, engine), counts, source, engine)
+        return cls(tally_of(source.public, known.grid, engine), counts, source, engine)
+
+    @property
+    def planned(self) -> PublicInputs:
+        """What the plan is made from."""
+        return PublicInputs.tallied(self.tally)
+
+    @property
+    def public(self) -> PublicRows:
+        """What the plan is bound to."""
+        planned, tally = self.planned, self.tally
+        columns = int(planned.X.shape[1])
+        return PublicRows(tally.rows, columns, self.inputs, planned.people, tally.exposures)
+
+    @property
+    def inputs(self) -> Array:
+        """Where rows are and how many, by which they are recognised, (cells, names + 1)."""
+        return np.column_stack([self.tally.numbers, self.tally.counts])
+
+    @property
+    def exposed(self) -> Exposed:
+        """The mean exposure of every cell, by the place of the count."""
+        if self.tally.exposures is None:
+            return {}
+        return dict(zip(self.counts, self.tally.exposures.T, strict=True))
+
+    def reader(
+        self, y: Any, seal: Callable[[Any], Sealed] | None = None, watch: Watch | None = None
+    ) -> Callable[[Any], Sealed]:
+        """From a plan to what the vault measures, by one pass over rows and outcomes."""
+        source = self.source.private(y, seal)
+
+        def read(plan: Any) -> Sealed:
+            parts = getattr(plan, "parts", (plan,))
+            each = [Encoding(p.y_bounds, getattr(p.strategy, "classes", 2)) for p in parts]
+            alone = parts[0] is plan
+            return sum_outcomes(source, self.tally, each, self.engine, alone=alone, watch=watch)
+
+        return read
+
+
+def tally_of_plan(plan: Any) -> Tally | None:
+    """The tally that a plan was made for; None where it was made for other rows, or is no plan."""
+    found: Tally | None = getattr(getattr(plan, "strategy", None), "tally", None)
+    return found
