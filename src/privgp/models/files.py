@@ -17,12 +17,12 @@ import numpy as np
 import polars as pl
 
 from privgp.engine.local import Threads
+from privgp.models.kinds.fit import fit_given, plan_for
 from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
-from privgp.models.kinds.fit import fit_given
 from privgp.models.kinds.records import row_count
 from privgp.models.kinds.tallied import Tallied, is_tallied
 from privgp.models.kinds.tallied import most_rows as most_rows_of_tally
-from privgp.models.planned import verify_plan, with_column_names
+from privgp.models.planned import with_column_names
 from privgp.models.tables import records_to_plan, remember
 from privgp.plan.inputs.blocks import Blocks
 from privgp.plan.inputs.blocks import FileColumns as FileNumbers
@@ -477,7 +477,8 @@ def rehearse_table(model: Published, table: Table, plan: Any) -> None:
     elif is_read_in_place(X, model):
         asked, rows = rows_in_place(model, X, groups, table.exposure, plan)
         model.inputs_ = asked.inputs_
-        model._learn(verify_plan(asked, plan, rows.public), zeros_of(plan), inputs=rows.inputs)
+        made = plan_for(asked, rows, plan)
+        model._learn(made, zeros_of(made), inputs=rows.inputs)
     else:
         array, people, _ = columns_to_plan(model, X, groups)
         model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)

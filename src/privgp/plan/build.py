@@ -206,13 +206,13 @@ def task_of(
         priors = initial_priors(seen, question, learned=question.adapts)
     else:
         priors = earlier.priors
-    rows = gather(X, seen, question, budget, people, tally)
+    rows = gather(X, question, budget, people, tally)
     inputs, index = rows.inputs, rows.index
     repeats = np.ones(len(X)) if tally is None else tally.counts.astype(float)
-    counts, start = np.bincount(index, repeats), priors[0].start
+    counts, start = np.bincount(index, repeats).astype(float), priors[0].start
     sizes = counts
     if question.exposures is not None:
-        sizes = np.bincount(index, question.exposures.expected * repeats)
+        sizes = np.bincount(index, question.exposures.expected * repeats).astype(float)
     nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
     places = inputs, index, sizes, nodes
@@ -245,21 +245,19 @@ class Gathered:
 
 def gather(
     X: Array,
-    seen: Array,
     question: Question,
     budget: Budget,
     people: Integers | None,
     tally: Tally | None = None,
 ) -> Gathered:
     """Few distinct inputs as they are; many as the parts of cells, of which there are as many as the budget
-    can tell apart. ``seen``: rows that show how dense they are; ``tally``: what X stands for."""
+    can tell apart. ``tally``: what X stands for."""
+    seen = X if tally is None else tally.sample(SEEN)
     inputs, index = collapse(X)
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
         return Gathered(inputs, index)
-    if tally is not None:
-        rows = tally.units
-    else:
-        rows = len(X) if people is None else int(people.max()) + 1
+    rows = len(X) if people is None else int(people.max()) + 1
+    rows = rows if tally is None else tally.units
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
     count = cell_count(rows, dimensions, budget.sum_variance(question))
     most = NODES if tally is not None else len(inputs)  # that are searched for groups

@@ -341,7 +341,7 @@ class OutputSums(Sums):
     def worst_neighbours(self) -> tuple[Array, Array]:
         """Equal outputs but for the person who can move the measurement most."""
         if self.tally is not None:
-            return self.of_person(int(np.argmax(self.reach()))).worst_neighbours()
+            return OutputSums.worst_neighbours(self.of_person(int(np.argmax(self.reach()))))
         people = np.arange(self.rows) if self.people is None else self.people
         rows = np.flatnonzero(people == int(np.argmax(self.reach())))
         signs = np.zeros(self.rows)

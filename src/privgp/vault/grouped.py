@@ -19,7 +19,9 @@ from privgp.vault.masked import Key, Masked, Sealed, unseal
 from privgp.vault.validate import clip_outputs
 
 CHANGED = "the rows are not those that the plan was made for: plan again. Nothing was spent."
-HALF = 20  # bits of the lower half of a whole number: sums of halves over a batch are exact in floats
+HALF = (
+    20  # bits of the lower half of a whole number: sums of halves over a batch are exact in floats
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Totals:
         same = tally is not None and (len(tally.keys), tally.rows) == (len(self.sums), self.rows)
         if not same or self.encoding.columns != columns or self.encoding.bounds != tuple(bounds):
             raise ValueError(CHANGED)
-        return self.sums * 2.0**-self.bits
+        return np.asarray(self.sums * 2.0**-self.bits, dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -238,9 +240,7 @@ class Summing:
                 self._add(total, keys, values, used)
         return Masked.of(total, block.rows.first, self.key)
 
-    def _add(
-        self, total: Integers, keys: Integers, values: Array, used: Integers | None
-    ) -> None:
+    def _add(self, total: Integers, keys: Integers, values: Array, used: Integers | None) -> None:
         """Add a batch. All of its outcomes are checked, those of rows that are not used too."""
         pairs = zip(self.encodings, values.T, strict=True)
         encoded = np.column_stack([e.encode(column, self.tally.bits) for e, column in pairs])

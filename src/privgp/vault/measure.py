@@ -89,7 +89,7 @@ def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
 def _(strategy: Any, data: Any, bounds: Pair) -> Array:
     """``B s`` of every class. ``data``: places of labels among the classes, or other numbers."""
     if isinstance(data, Totals):
-        each = data.check(strategy.tally, bounds, strategy.classes).T
+        each = [*data.check(strategy.tally, bounds, strategy.classes).T]
     else:
         codes = check_outputs(data, strategy.rows)
         each = [np.where(codes == place, 1.0, -1.0) for place in range(strategy.classes)]

@@ -53,6 +53,12 @@ class Given:
         """By which rows are recognised; None where inputs are private."""
         return self.public.inputs
 
+    def serves(self, plan: Any) -> bool:
+        """Whether a plan is for such rows, as far as its fingerprint does not tell."""
+        if self.public.inputs is not None:
+            return getattr(plan.strategy, "tally", None) is None
+        return bool(plan.strategy.whole_people == getattr(self.planned, "people", None))
+
     def reader(self, y: Any, seal: Callable[[Any], Sealed]) -> Callable[[Any], Sealed]:
         """From a plan to what the vault measures. Outcomes are checked at once."""
         data = seal(y)
@@ -182,7 +188,7 @@ def fit_given(
     names: tuple[str, ...] | None = None,
 ) -> None:
     """The same for rows that are known, with a function that reads their outcomes for a plan."""
-    made = _plan_for(model, rows, plan)
+    made = plan_for(model, rows, plan)
     if model._is_joint():
         made = _with_names(made, names)
     model._publish_plan(made, read(made), inputs=rows.inputs, rows=rows.public.count)
@@ -198,13 +204,12 @@ def _private_inputs(model: Published, X: Any) -> Any:
     return inputs
 
 
-def _plan_for(model: Published, rows: Given | Tallied, plan: Any) -> Any:
+def plan_for(model: Published, rows: Given | Tallied, plan: Any) -> Any:
     """A new plan for these rows, or the given one if it was made for them."""
     if plan is None:
         return plan_given(model, rows)
     made: Any = verify_plan(model, plan, rows.public)
-    whole = getattr(rows.planned, "people", None)
-    if model.protect == "records" and made.strategy.whole_people != whole:
+    if not rows.serves(made):
         raise ValueError(OTHER)
     return made
 

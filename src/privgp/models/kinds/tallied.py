@@ -11,6 +11,7 @@ import numpy as np
 from privgp.engine.cluster import engine_of
 from privgp.engine.local import Engine, Watch
 from privgp.models.planned import PublicRows
+from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import whole_number
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import LARGEST, STREAMED
@@ -152,6 +153,12 @@ class Tallied:
         if self.tally.exposures is None:
             return {}
         return dict(zip(self.counts, self.tally.exposures.T, strict=True))
+
+    def serves(self, plan: Any) -> bool:
+        """Whether a plan is for this very tally, which its sensitivity rests on."""
+        own = fingerprint(self.tally)
+        parts = getattr(plan, "parts", (plan,))
+        return all(fingerprint(getattr(p.strategy, "tally", None)) == own for p in parts)
 
     def reader(
         self, y: Any, seal: Callable[[Any], Sealed] | None = None, watch: Watch | None = None

@@ -81,7 +81,9 @@ def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
     pure, people = strategy.law in PURE, strategy.people
     kind = ClassGroupSums if pure else ClassSums
     parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
-    if people is not None and not pure and strategy.tally is None:  # everybody moves as far as one row would
+    if (
+        people is not None and not pure and strategy.tally is None
+    ):  # everybody moves as far as one row would
         norms = np.bincount(people, column_norms(strategy.matrix)[strategy.index])
         parts["row_weights"] = (1.0 / np.maximum(norms, 1.0))[people]
     return kind(**parts, classes=classes)

@@ -182,9 +182,7 @@ class Blocks:
         if exposed is not None:
             exposed = exposed[first:stop]
         held = self.held.part(first, stop)
-        return replace(
-            self, held=held, people=people, exposed=exposed, first=first, stop=stop
-        )
+        return replace(self, held=held, people=people, exposed=exposed, first=first, stop=stop)
 
     def batches(self, others: Sequence[str] = (), read: Read | None = None) -> Iterator[Batch]:
         """The rows of a block, some at a time.
@@ -208,13 +206,16 @@ class Blocks:
             yield Batch(here.start, numbers, classes, exposures, held)
 
     def limits(self, engine: Engine) -> Limits:
-        return self._sum(_limits, engine)
+        found: Limits = self._sum(_limits, engine)
+        return found
 
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
-        return self._sum(Counting(tuple(axes)), engine)
+        found: Integers = self._sum(Counting(tuple(axes)), engine)
+        return found
 
     def group(self, grid: Grid, engine: Engine) -> Grouped:
-        return self._sum(Grouping(grid, fraction_bits(self.count)), engine)
+        found: Grouped = self._sum(Grouping(grid, fraction_bits(self.count)), engine)
+        return found
 
     def _sum(self, function: Callable[[Batch], Any], engine: Engine) -> Any:
         return sum_parts(partial(fold, function), self.parts(engine), engine)
@@ -231,7 +232,10 @@ def fold(function: Callable[[Batch], Any], block: Blocks) -> Any:
 
 
 def sum_parts(
-    function: Callable[[Any], Any], blocks: Sequence[Any], engine: Engine, watch: Watch | None = None
+    function: Callable[[Any], Any],
+    blocks: Sequence[Any],
+    engine: Engine,
+    watch: Watch | None = None,
 ) -> Any:
     """The sum of a function of all blocks, in whatever order they are done."""
     total = None

@@ -6,9 +6,9 @@ another sums their outputs: both are grouped sums of whole numbers. Proof: docs/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -147,6 +147,8 @@ class Tally:
             and self.numbers.shape == (*cells, len(self.grid.axes))
             and bool(np.all(np.diff(self.keys) > 0))
             and bool(np.all(self.counts >= 1))
+            and int(self.keys[0]) >= 0
+            and bool(np.all(self.keys % CLASSES < len(LADDER)) or self.people is None)
             and self.rows <= MOST_ROWS
             and (self.people is not None or bool(np.all(self.each == 1)))
             and (self.people is None or np.array_equal(self.each, LADDER[self.keys % CLASSES]))
@@ -225,7 +227,8 @@ def find_grid(source: Source, engine: Engine) -> Grid:
     for _ in range(ROUNDS):
         counts = source.histograms(bins, engine)
         narrow = [_half(own) for own in counts]
-        if not any(stop - first < NARROW for (first, stop), few_ in zip(narrow, few) if not few_):
+        wide = [stop - first >= NARROW for first, stop in narrow]
+        if np.all(few | wide):
             break
         bins = [_closer(axis, *half) for axis, half in zip(bins, narrow, strict=True)]
     axes = []
@@ -359,11 +362,3 @@ def keys_of(
 def shares(numbers: Array, bits: int) -> Integers:
     """Numbers as whole multiples of ``2**-bits``, rounded down."""
     return np.floor(numbers * 2.0**bits).astype(np.int64)
-
-
-def without_people(tally: Tally) -> Tally:
-    """The same rows, were each of them a person."""
-    return replace(tally, each=np.ones_like(tally.each), people=None, keys=np.arange(len(tally.keys)))
-
-
-Reader = Callable[[Any], Array]
