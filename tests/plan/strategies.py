@@ -22,7 +22,7 @@ from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
-from privgp.vault.grouped import ArrayOutcomes, Encoding, Totals
+from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, Totals
 from privgp.vault.masked import Sealed
 from privgp.vault.measure import exact
 

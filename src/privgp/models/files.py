@@ -37,8 +37,13 @@ from privgp.tables.files import Files, open_files
 from privgp.tables.frames import columns_by_name
 from privgp.types import Integers
 from privgp.vault.checks.roles import check_roles
-from privgp.vault.grouped import FileOutcomes
-from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, table_people
+from privgp.vault.table import (
+    TableOutput,
+    gather_inputs,
+    gather_outputs,
+    seal_files,
+    table_people,
+)
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -396,8 +401,7 @@ def rows_in_place(
     exposed = asked._exposures_by_place(_numbers(exposure), len(X))
     over = np.column_stack([*exposed.values()]) if exposed else None
     held = FileNumbers(X.files, X.names if X.kinds is None else X.kinds.names, X.kinds)
-    rows = InFiles(Blocks.of(held, whose, over), X.files, model._classes())
-    return asked, Tallied.of(asked, rows, tuple(exposed), plan)
+    return asked, Tallied.of(asked, Blocks.of(held, whose, over), tuple(exposed), plan)
 
 
 def fit_in_place(
@@ -407,7 +411,6 @@ def fit_in_place(
     groups: Any,
     plan: Any,
     exposure: Any = None,
-    watch: Any = None,
 ) -> None:
     """Measure a table in files once, of which sums alone are ever in memory. Spends."""
     if not isinstance(y, TableOutput):
@@ -416,38 +419,9 @@ def fit_in_place(
     model.inputs_ = asked.inputs_
     names = X.names if asked.inputs_ is None else asked.inputs_.names
     remember(model, names, len(names))
-    read = rows.reader(y, watch=watch)
+    data = seal_files(y, X.files, rows.source, model._classes())
     outputs = y.names if model._is_joint() else None
-    fit_given(model, rows, read, plan, outputs)
-
-
-@dataclass(frozen=True, repr=False)
-class InFiles:
-    """Rows in files; see ``Readable``.
-
-    Attributes
-    ----------
-    rows : Blocks
-        The inputs, whose they are, and exposures.
-    files : Files
-        Where they are.
-    classes : sequence, optional
-        The declared classes, where the outcome is a label.
-
-    """
-
-    rows: Blocks
-    files: Files
-    classes: Any
-
-    @property
-    def public(self) -> Blocks:
-        return self.rows
-
-    def private(self, y: Any, seal: Any) -> FileOutcomes:
-        if y.files != self.files:
-            raise ValueError(NOT_OURS)
-        return FileOutcomes(self.rows, y.files, y.names, y.reader(self.classes))
+    fit_given(model, rows, data, plan, outputs)
 
 
 def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:

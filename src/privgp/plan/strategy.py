@@ -311,7 +311,7 @@ class OutputSums(Sums):
         if self.tally is not None:
             reached = self.per_person(absolute_sums(self.matrix)[self.index] * self.row_weights)
             unit = 2.0**-self.tally.bits
-            total += unit * (float(reached.max(initial=0.0)) + 2.0 * self.energy_weight)
+            total += unit * (float(reached.max(initial=0.0)) + 4.0 * self.energy_weight)
         return total * (1.0 + 1e-9)
 
     def reach(self) -> Array:

@@ -17,7 +17,7 @@ from privgp.plan.several.strategy import JointSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
-from privgp.vault.grouped import AllTotals, Totals
+from privgp.vault.grouped.totals import AllTotals, Totals
 from privgp.vault.labels import shares_about_even, shares_of_each
 from privgp.vault.masked import unseal
 from privgp.vault.noise import add_noise

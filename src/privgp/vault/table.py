@@ -11,6 +11,7 @@ from privgp.plan.inputs.rows import Chunk
 from privgp.tables.files import Files
 from privgp.tables.table import Table, join_cells
 from privgp.types import Array, Integers
+from privgp.vault.grouped.totals import FileOutcomes
 from privgp.vault.labels import values_of
 from privgp.vault.masked import Sealed
 from privgp.vault.people import person_codes
@@ -111,6 +112,29 @@ class TableOutput:
 
         """
         return Reading(self.names, None if classes is None else tuple(classes))
+
+
+def seal_files(
+    outputs: TableOutput, files: Files, rows: Any, classes: Sequence[Any] | None
+) -> Sealed:
+    """The outcomes of rows in files, on the way to the pass that sums them.
+
+    Parameters
+    ----------
+    outputs
+        Must be of the same files as the rows.
+    files
+        Those of the inputs.
+    rows
+        Blocks of them.
+    classes
+        As ``TableOutput.reader`` has it.
+
+    """
+    if outputs.files != files:
+        raise ValueError(ANOTHER)
+    held = FileOutcomes(rows, files, outputs.names, outputs.reader(classes))
+    return Sealed(held, files.rows, outputs.names)
 
 
 @dataclass(frozen=True, repr=False)

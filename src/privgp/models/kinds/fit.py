@@ -59,10 +59,9 @@ class Given:
             return getattr(plan.strategy, "tally", None) is None
         return bool(plan.strategy.whole_people == getattr(self.planned, "people", None))
 
-    def reader(self, y: Any, seal: Callable[[Any], Sealed]) -> Callable[[Any], Sealed]:
-        """From a plan to what the vault measures. Outcomes are checked at once."""
-        data = seal(y)
-        return lambda plan: data
+    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+        """What the vault measures of a plan."""
+        return data
 
 
 def public_rows(
@@ -176,22 +175,22 @@ def fit_columns(
             model._fit_in_blocks(X, y, groups, plan)
             return
         rows = public_rows(model, X, groups, exposed(count), table, plan)
-    read = rows.reader(y, lambda given: model._data(given, count, inputs, people))
-    fit_given(model, rows, read, plan, names)
+    fit_given(model, rows, model._data(y, count, inputs, people), plan, names)
 
 
 def fit_given(
     model: Published,
     rows: Given | Tallied,
-    read: Callable[[Any], Sealed],
+    data: Sealed,
     plan: Any,
     names: tuple[str, ...] | None = None,
 ) -> None:
-    """The same for rows that are known, with a function that reads their outcomes for a plan."""
+    """The same for rows that are known, and outcomes that the vault holds."""
     made = plan_for(model, rows, plan)
     if model._is_joint():
         made = _with_names(made, names)
-    model._publish_plan(made, read(made), inputs=rows.inputs, rows=rows.public.count)
+    data = rows._sum_for(data, made)
+    model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
 
 
 def _private_inputs(model: Published, X: Any) -> Any:

@@ -8,7 +8,7 @@ those of different records are added and those of the same records are averaged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -166,9 +166,14 @@ class PublicInputs:
         tally = cast(Any, self.rows.planned).tally
         return np.ones(self.count) if tally is None else np.asarray(tally.counts, dtype=float)
 
-    def reader(self, model: Published, X: Any, y: Any, groups: Any) -> Callable[[Any], Sealed]:
-        """From a plan to what the vault measures."""
-        return self.rows.reader(y, lambda given: model._data(given, self.rows.public.count))
+    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
+        """The outcomes, checked."""
+        data: Sealed = model._data(y, row_count(X))
+        return data
+
+    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+        """What the vault measures of a plan."""
+        return self.rows._sum_for(data, plan)
 
 
 @dataclass(frozen=True)
@@ -213,11 +218,15 @@ class PrivateRecords:
             precision=1.0 / noise_variance(same) if same else 0.0,
         )
 
-    def reader(self, model: Published, X: Any, y: Any, groups: Any) -> Callable[[Any], Sealed]:
-        """From a plan to what the vault measures."""
+    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
+        """Records, checked."""
         people = person_ids(groups, self.planned)
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
-        return lambda plan: data
+        return data
+
+    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+        """What the vault measures of a plan."""
+        return data
 
 
 def _without_link(

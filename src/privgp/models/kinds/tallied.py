@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
 from privgp.plan.several.build import PublicInputs
 from privgp.question.rules import ONE, check_rules
 from privgp.types import Array
-from privgp.vault.grouped import ArrayOutcomes, Encoding, PrivateSource, sum_outcomes
+from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.masked import Sealed
 from privgp.vault.people import person_codes
 
@@ -51,32 +50,7 @@ def most_rows(model: Published, groups: Any) -> int | None:
     return whole_number("most_rows", model.most_rows, LARGEST)
 
 
-class Readable(Protocol):
-    """Rows with their outcomes, wherever they are."""
-
-    @property
-    def public(self) -> Source:
-        """The rows themselves."""
-
-    def private(self, y: Any, seal: Any) -> PrivateSource:
-        """The rows with their outcomes; ``seal`` checks those in memory."""
-
-
-@dataclass(frozen=True, repr=False)
-class InMemory:
-    """Rows in memory: the inputs, whose they are, and exposures."""
-
-    rows: Blocks
-
-    @property
-    def public(self) -> Source:
-        return self.rows
-
-    def private(self, y: Any, seal: Any) -> PrivateSource:
-        return ArrayOutcomes(self.rows, seal(y))
-
-
-def rows_in_memory(model: Published, numbers: Array, groups: Any, exposed: Exposed) -> InMemory:
+def rows_in_memory(model: Published, numbers: Array, groups: Any, exposed: Exposed) -> Blocks:
     """Rows in memory, as numbers of their columns.
 
     Parameters
@@ -95,7 +69,7 @@ def rows_in_memory(model: Published, numbers: Array, groups: Any, exposed: Expos
     if groups is not None:
         people = People.of(person_codes(groups, len(numbers)), most)
     over = np.column_stack([*exposed.values()]) if exposed else None
-    return InMemory(Blocks.of(ArrayInputs(numbers, model.inputs_), people, over))
+    return Blocks.of(ArrayInputs(numbers, model.inputs_), people, over)
 
 
 @dataclass(frozen=True)
@@ -108,7 +82,7 @@ class Tallied:
         Of the rows.
     counts : tuple of int
         The places of the outcomes that are counts.
-    source : Readable
+    source : Source
         Where they are.
     engine : Engine
         Who reads them.
@@ -117,18 +91,18 @@ class Tallied:
 
     tally: Tally
     counts: tuple[int, ...]
-    source: Readable
+    source: Source
     engine: Engine
 
     @classmethod
     def of(
-        cls, model: Published, source: Readable, counts: tuple[int, ...], plan: Any = None
+        cls, model: Published, source: Source, counts: tuple[int, ...], plan: Any = None
     ) -> Tallied:
         """On a grid of their own, or on that of a plan."""
         engine, known = engine_of(getattr(model, "engine", None)), tally_of_plan(plan)
-        if known is None or known.inputs != source.public.kinds:
-            return cls(tally_rows(source.public, engine), counts, source, engine)
-        return cls(tally_of(source.public, known.grid, engine), counts, source, engine)
+        if known is None or known.inputs != source.kinds:
+            return cls(tally_rows(source, engine), counts, source, engine)
+        return cls(tally_of(source, known.grid, engine), counts, source, engine)
 
     @property
     def planned(self) -> PublicInputs:
@@ -160,19 +134,12 @@ class Tallied:
         parts = getattr(plan, "parts", (plan,))
         return all(fingerprint(getattr(p.strategy, "tally", None)) == own for p in parts)
 
-    def reader(
-        self, y: Any, seal: Callable[[Any], Sealed] | None = None, watch: Watch | None = None
-    ) -> Callable[[Any], Sealed]:
-        """From a plan to what the vault measures, by one pass over rows and outcomes."""
-        source = self.source.private(y, seal)
-
-        def read(plan: Any) -> Sealed:
-            parts = getattr(plan, "parts", (plan,))
-            each = [Encoding(p.y_bounds, getattr(p.strategy, "classes", 2)) for p in parts]
-            alone = parts[0] is plan
-            return sum_outcomes(source, self.tally, each, self.engine, alone=alone, watch=watch)
-
-        return read
+    def _sum_for(self, data: Sealed, plan: Any, watch: Watch | None = None) -> Sealed:
+        """What the vault measures of a plan, by one pass over rows and outcomes."""
+        parts = getattr(plan, "parts", (plan,))
+        each = [Encoding(p.y_bounds, getattr(p.strategy, "classes", 2)) for p in parts]
+        of_tally: Any = self.source, self.tally, each, self.engine
+        return sum_outcomes(data, *of_tally, alone=parts[0] is plan, watch=watch)
 
 
 def tally_of_plan(plan: Any) -> Tally | None:

@@ -101,7 +101,7 @@ def measure_further(
     rows = rows_of(model, X, groups, exposed)
     if (rows.people is None) != (model._released.spent[0].people is None):
         raise ValueError(OTHER_UNIT)
-    read, again = rows.reader(model, X, y, groups), budget is not None
+    data, again = rows._private_data(model, X, y, groups), budget is not None
     each = [*enumerate(model._released.each)]
     batch = max(rows.batch(one, place, again=again) for place, one in each)
     questions = [one._question(model._released.columns) for one in model._alone()]
@@ -112,7 +112,8 @@ def measure_further(
     plan = plan_given(asking, rows.given(asking, groups), earlier)
     if model._is_joint():
         plan = replace(plan, output_names=model.output_names_)
-    model._publish_plan(plan, read(plan), inputs=rows.inputs, batch=batch)
+    data = rows._sum_for(data, plan)
+    model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 
 
 def stages(model: Published, X: Any, shares: Any, groups: Any, **given: Any) -> Stages:

@@ -12,6 +12,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from privgp.engine.lattice import whole_multiples
 from privgp.engine.local import Engine
 from privgp.plan.inputs.grid import (
     BINS,
@@ -342,7 +343,11 @@ def group_rows(
     """
     places = grid.places(numbers)
     keys, counted = keys_of(grid, places, classes)
-    parts = np.ones(len(keys), dtype=np.int64), grid.offsets(places), shares(exposures, bits)
+    parts = (
+        np.ones(len(keys), dtype=np.int64),
+        grid.offsets(places),
+        whole_multiples(exposures, bits),
+    )
     sums = np.column_stack(parts)
     if counted is not None:
         keys, sums, numbers = keys[counted], sums[counted], numbers[counted]
@@ -357,8 +362,3 @@ def keys_of(
     if classes is None:
         return keys, None
     return keys * CLASSES + classes, np.flatnonzero(classes >= 0)
-
-
-def shares(numbers: Array, bits: int) -> Integers:
-    """Numbers as whole multiples of ``2**-bits``, rounded down."""
-    return np.floor(numbers * 2.0**bits).astype(np.int64)

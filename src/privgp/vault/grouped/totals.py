@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from privgp.engine.lattice import whole_multiples
 from privgp.engine.local import Engine, Watch
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.blocks import Blocks, sum_parts
-from privgp.plan.inputs.tally import Tally, keys_of, shares
+from privgp.plan.inputs.tally import Tally, keys_of
 from privgp.tables.files import Files
 from privgp.types import Array, Integers, Pair
 from privgp.vault.masked import Key, Masked, Sealed, unseal
@@ -49,7 +50,9 @@ class Encoding:
         """Whole multiples of ``2**-bits``, (rows, columns), each a function of its row alone."""
         if self.classes == 2:
             u = clip_outputs(values, len(values), self.bounds)
-            return shares(np.column_stack([u, u * u]), bits)
+            rounded = whole_multiples(u, bits)
+            v = rounded * 2.0**-bits  # whose square is never too small for a float
+            return np.column_stack([rounded, whole_multiples(v * v, bits)])
         each = np.equal.outer(values, np.arange(self.classes, dtype=np.float64))
         return np.where(each, 1, -1).astype(np.int64) << bits
 
@@ -101,7 +104,8 @@ class PrivateSource(Protocol):
 
 
 def sum_outcomes(
-    source: PrivateSource,
+    data: Sealed,
+    rows: Any,
     tally: Tally,
     encodings: Sequence[Encoding],
     engine: Engine,
@@ -113,8 +117,10 @@ def sum_outcomes(
 
     Parameters
     ----------
-    source : PrivateSource
-        Where rows and outcomes are.
+    data : Sealed
+        The outcomes of rows in memory, or where they are.
+    rows : Source
+        Where the rows are.
     tally : Tally
         Of the same rows; others are refused.
     encodings : sequence of Encoding
@@ -127,6 +133,8 @@ def sum_outcomes(
         Is called with how many blocks of how many are done.
 
     """
+    held = unseal(data)
+    source = held if hasattr(held, "sum_over") else ArrayOutcomes(rows, data)
     found = source.sum_over(tally, encodings, engine, watch)
     if not np.array_equal(found[:, 0], tally.counts):
         raise ValueError(CHANGED)
@@ -166,7 +174,7 @@ class ArrayOutcomes:
 
 @dataclass(frozen=True, repr=False)
 class FileOutcomes:
-    """Outcomes in files, which whoever works on a block reads.
+    """Outcomes in files, which whoever works on a block reads; private, so they are handed on sealed.
 
     Attributes
     ----------
