@@ -27,7 +27,7 @@ from privgp.plan.bins.bins import Bins, HalvedBins
 from privgp.plan.classes.sums import OfEveryClass
 from privgp.plan.features.features import Features
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
-from privgp.plan.several.strategy import JointSums
+from privgp.plan.joint import JointSums
 from privgp.plan.strategy import OutputSums
 from privgp.plan.streamed.sums import StreamedSums, strategy_of_columns
 from privgp.privacy.noise import PURE

@@ -17,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from papers.shared.choices import exponential_probabilities, permute_and_flip_probabilities
 from privgp import (
@@ -33,6 +33,7 @@ from privgp import (
     PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
+    VaryingLengthscale,
 )
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
@@ -57,6 +58,7 @@ SMALL = {**BUDGET, "epsilon": 2.5}
 FEW = INPUTS[::4]
 LABELS = INPUTS + 0.03, np.zeros(len(INPUTS), int)  # first batches, before that which is attacked
 FEW_RECORDS = np.full((200_000, 1), 0.7), np.full(200_000, 0.5)
+VARYING = DotProduct(0.5) * VaryingLengthscale(0.5, places=[[0.0], [1.0]], factors=[0.5, 2.0])
 TWO_OUTPUTS = PrivateGPRegressor(
     **{**BUDGET, "y_bounds": ((0, 1), (0, 1))}, mechanism="gaussian", hyperparameters="fixed"
 )
@@ -352,7 +354,8 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
 
 def function(**settings: Any) -> Measured:
     """The outermost row moves the function most."""
-    made = PrivateFunction(Matern(0.5, nu=2.5), 0.3, **BUDGET, **settings)
+    kernel = settings.pop("kernel", Matern(0.5, nu=2.5))
+    made = PrivateFunction(kernel, 0.3, **BUDGET, **settings)
 
     def run(y: Any) -> Any:
         fresh = clone(made).fit(FEW, y)
@@ -494,6 +497,11 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         "outputs, unbiased",
         PrivateGPRegressor,
         regressor(mechanism="gaussian", reconstruct="unbiased", targets=[[0.3]]),
+    ),
+    (
+        "outputs, unbiased, not stationary",
+        PrivateGPRegressor,
+        regressor(reconstruct="unbiased", targets=[[0.3]], kernel=VARYING, noise_variance=0.1),
     ),
     (
         "outputs, laplace",
@@ -702,6 +710,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("records, gaussian", BinnedGP, bins(BinnedGP, "records", "gaussian", **BUDGET)),
     ("records, laplace", BinnedGP, bins(BinnedGP, "records", "laplace", **SMALL)),
     ("outputs", PrivateFunction, function()),
+    ("outputs, not stationary", PrivateFunction, function(kernel=VARYING)),
     ("inducing", PrivateFunction, function(inducing=FEW)),
     ("records", PrivateFunction, function_of_records()),
     ("one path", PosteriorPaths, paths(1, 0.0, 800)),

@@ -11,7 +11,7 @@ KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
     "Strategy", "OutputSums", "GroupSums", "StreamedSums", "StreamedGroups", "Bins", "HalvedBins", "BinSums", "JointSums",
     "ClassSums", "ClassGroupSums", "Features", "PeopleBins", "PeopleHalvedBins", "PeopleFeatures",
-    "Plan", "JointPlan", "FunctionModel", "RecordsModel", "PathModel",
+    "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",
     "Posterior", "AtTargets", "RatePosterior", "Rates", "Probabilities",

@@ -22,7 +22,7 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # ``plan`` is listed here once somebody saw that it is not handed a private value to compute on.
 FROM_PLAN = {
     "Bins", "HalvedBins", "BinSums", "OutputSums", "JointSums", "Strategy", "RowColumns", "Totals",
-    "Adding", "Chunk", "Rows", "block_number", "sum_blocks", "ENERGIES", "Plan",
+    "Adding", "Chunk", "Rows", "block_number", "sum_blocks", "ENERGIES", "Part",
     "ClassSums", "ClassGroupSums", "Features",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",

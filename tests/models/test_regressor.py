@@ -11,7 +11,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    CompoundKernel,
+    ConstantKernel,
+    Matern,
+    WhiteKernel,
+)
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,7 +25,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
-from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.build import Budget, Question, make_part
 from privgp.release.at_targets import AtTargets
 from privgp.release.prediction import check_coverage
 from privgp.vault.measure import measure
@@ -171,7 +177,7 @@ def test_without_noise_it_is_scikit_learns_regressor(kernel, objective, reconstr
         learned=False,
         mechanism="gaussian",
     )
-    plan = make_plan(X, question, SetNoise(1.0, 1e-6, 1e-12))
+    plan = make_part(X, question, SetNoise(1.0, 1e-6, 1e-12))
     measured = measure(y, plan.y_bounds, plan.strategy, plan.noise, np.random.default_rng(0))
     if reconstruct == "unbiased":
         release = AtTargets.of(plan, measured, 0.0)
@@ -215,7 +221,7 @@ def test_unbiased_is_unbiased():
     X, y = some_data(50)
     kernel, noise = 1.0 * RBF(2.0), 0.1
     question = Question((-2.0, 2.0), kernel, noise, X[:6], "trace", "unbiased", learned=False)
-    plan = make_plan(X, question, Budget(1.0, 1e-3))
+    plan = make_part(X, question, Budget(1.0, 1e-3))
     rng = np.random.default_rng(0)
     draws = np.array(
         [
@@ -330,7 +336,7 @@ BAD_SETTINGS = [
     ({"reconstruct": 3}, "reconstruct"),
     ({"hyperparameters": "guessed"}, "hyperparameters"),
     ({"kernel": "rbf"}, "not supported"),
-    ({"kernel": DotProduct()}, "not supported"),
+    ({"kernel": CompoundKernel([RBF()])}, "not supported"),
     ({"kernel": WhiteKernel()}, "nothing but noise"),
     ({"kernel": RBF(1.0) * WhiteKernel()}, "top-level sum"),
     ({"kernel": RBF() + WhiteKernel() + WhiteKernel()}, "two WhiteKernels"),

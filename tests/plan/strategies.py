@@ -16,8 +16,7 @@ from privgp.plan.features.features import Features
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.inputs.tally import People, tally_rows
-from privgp.plan.several.arguments import factors
-from privgp.plan.several.strategy import JointSums
+from privgp.plan.joint import JointSums, factors
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import strategy_of_columns

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPClassifier, PrivateGPRegressor
-from privgp.plan.advice import advice
+from privgp.plan.wording import advice
 from privgp.tables.roundness import are_round
 
 ROUND = [

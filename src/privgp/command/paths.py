@@ -93,10 +93,11 @@ def create(
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
     from privgp.command.io.accounts import account_of, note_release
-    from privgp.command.io.columns import output_column, private_columns, split_names
+    from privgp.command.io.columns import output_column, private_columns
+    from privgp.command.io.kinds import split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.states import guard_state
-    from privgp.command.io.tables import load_whole
+    from privgp.tables.source import load, open_source
 
     names = split_names(inputs)
     if not output or output in names:
@@ -106,7 +107,8 @@ def create(
     account = account_of(ledger, dataset)
     with progress(3) as step:
         step("Reading the table")
-        source, frame = load_whole(data, [*names, output])
+        source = open_source(data)
+        frame = load(source, [*names, output])
         X = private_columns(frame, names, source)
         y = output_column(frame, output, source)
         rows = frame.height
@@ -130,8 +132,8 @@ def release(
 ) -> None:
     """Write the paths at these points: the inputs with columns path_1, path_2, ..."""
     paths, names, where = _open_paths(state, points, [(out, NEW_TABLES)], force=force)
+    from privgp.command.io.results import write_table
     from privgp.command.io.states import answers, guard_answers
-    from privgp.command.io.tables import write_table
 
     labels = [f"path_{k + 1}" for k in range(paths.n_paths)]
     with guard_answers(state, "paths", where, more=1) as step:
@@ -159,9 +161,8 @@ def excursion(
         state, points, [(out, NEW_TABLES), (plot, PICTURES)], force=force
     )
     from privgp.command.io.columns import as_table, refuse_questions
-    from privgp.command.io.results import picture_lines, write_picture
+    from privgp.command.io.results import picture_lines, write_picture, write_table
     from privgp.command.io.states import answers, guard_answers
-    from privgp.command.io.tables import write_table
     from privgp.models.kept import names_of
     from privgp.release.excursions import check_vote
 

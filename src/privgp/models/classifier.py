@@ -15,7 +15,6 @@ from privgp.ledger.account import Account
 from privgp.models.kinds.rows import RowsModel
 from privgp.models.kinds.updates import stages
 from privgp.models.planned import from_inputs_alone
-from privgp.models.promise import OF_LABELS, Told
 from privgp.models.spending import SpendingClassifier
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
@@ -72,7 +71,6 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
 
     """
 
-    _told: ClassVar[Told] = OF_LABELS
     _declares: ClassVar[type[Parameters]] = LabelParameters
     kernel: Kernel | None = None
     _: KW_ONLY

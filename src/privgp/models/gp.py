@@ -21,9 +21,9 @@ from privgp.models.planned import from_inputs_alone, with_column_names
 from privgp.models.published import Published
 from privgp.models.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.plan.counts.exposures import check_exposure
+from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
-from privgp.plan.several.arguments import check_output_shares
-from privgp.plan.several.plan import JointPlan
+from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
 from privgp.question.rules import ONE, check_rules
@@ -82,7 +82,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     guarantee_ : Guarantee
-    plan_ : JointPlan
+    plan_ : Plan
     output_names_ : tuple of str
 
     """
@@ -105,7 +105,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     random_state: RandomState = None
 
     @from_inputs_alone
-    def plan(self, table: Any, *, inputs: Sequence[str] | None = None) -> JointPlan:
+    def plan(self, table: Any, *, inputs: Sequence[str] | None = None) -> Plan:
         """What a ``fit`` on this table would measure, and how accurate it would be. Spends nothing.
 
         Parameters
@@ -120,7 +120,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         names = self._input_names(given, inputs)
         asked, rows = self._plan_rows(given, names)
         made = replace(plan_given(asked, rows), output_names=tuple(self._outcomes_by_name()))
-        return with_column_names(made, names, self.groups)  # type: ignore[return-value]
+        return with_column_names(made, names, self.groups)
 
     def fit(
         self,
@@ -128,7 +128,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         y: Any = None,
         *,
         inputs: Sequence[str] | None = None,
-        plan: JointPlan | None = None,
+        plan: Plan | None = None,
     ) -> Self:
         """Measure all outcomes once, with noise, and learn from it. The only call that spends.
 
@@ -141,7 +141,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             of the table.
         inputs : list of str, optional
             The names of the input columns, if not given to the constructor.
-        plan : JointPlan, optional
+        plan : Plan, optional
             What ``plan(table)`` returned, which is then carried out. A plan made for anything else is
             refused before anything is spent.
 

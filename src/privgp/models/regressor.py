@@ -24,15 +24,16 @@ from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.counts.exposures import Exposures, check_exposure
-from privgp.plan.inputs.arguments import check_bounds, check_inducing_inputs
-from privgp.plan.inputs.rows import Rows
-from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import (
+from privgp.plan.inputs.arguments import (
     are_several,
+    check_bounds,
+    check_inducing_inputs,
     check_output_shares,
     output_bounds,
     per_output,
 )
+from privgp.plan.inputs.rows import Rows
+from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE

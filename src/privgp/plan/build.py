@@ -1,4 +1,4 @@
-"""From public inputs and a budget to a Plan."""
+"""From public inputs and a budget to a part of a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.inputs.tally import Tally
 from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
@@ -142,7 +142,7 @@ class Question:
             return inputs, counts
         return self.targets, np.ones(len(self.targets))
 
-    def plan(
+    def part(
         self,
         budget: Budget,
         strategy: Any,
@@ -151,9 +151,9 @@ class Question:
         goal: Goal,
         kind: Outputs | Records,
         rival: Any = None,
-    ) -> Plan:
+    ) -> Part:
         """The plan of a measurement, with the noise that hides one person."""
-        return Plan(
+        return Part(
             epsilon=budget.epsilon,
             delta=budget.delta,
             y_bounds=self.y_bounds,
@@ -170,23 +170,23 @@ class Question:
         )
 
 
-def make_plan(
+def make_part(
     X: Array,
     question: Question,
     budget: Budget,
     people: Integers | None = None,
     earlier: Earlier | None = None,
     tally: Tally | None = None,
-) -> Plan:
+) -> Part:
     """Choose the measurement. Sees inputs, never outputs. ``earlier``: what is known already;
     ``tally``: of many rows, where X has one row for each of its cells."""
     task = task_of(X, question, budget, people, earlier, tally)
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
-        return plan_of(task, strategy, kind)
+        return part_of(task, strategy, kind)
     if question.reconstruct == "posterior":
         strategy, rival = _posterior_strategy(task)
-        return plan_of(task, strategy, rival=rival)
+        return part_of(task, strategy, rival=rival)
     raise ValueError(
         "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
     )
@@ -274,17 +274,17 @@ def gather(
     return Gathered(means(X, index, repeats), index, groups, int(groups.max()) + 1)
 
 
-def plan_of(
+def part_of(
     task: Task, strategy: OutputSums, kind: Outputs | None = None, rival: OutputSums | None = None
-) -> Plan:
+) -> Part:
     """The plan of a measurement that was chosen for a task."""
     kind = kind or task.question.kind(task.inputs, task.nodes, task.cells)
     if task.interpolation is None:
         measured = functionals_at_inputs(strategy, task.inputs)
     else:
         measured = functionals(strategy, task.interpolation)
-    plan = task.question.plan(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
-    return plan if task.earlier is None else replace(plan, earlier=task.earlier)
+    part = task.question.part(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
+    return part if task.earlier is None else replace(part, earlier=task.earlier)
 
 
 def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
@@ -335,7 +335,9 @@ def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
     mass, squares = strategy.masses()
     unexplained = np.zeros_like(B)
     if factor.chosen.size < B.shape[1]:
-        variance = float(np.square(factor.factor[0]).sum() + factor.residual[0])
+        own = np.square(factor.factor).sum(axis=1) + factor.residual
+        constant = np.ptp(own) <= 1e-6 * own.max()
+        variance = float(own[0] if constant else own.mean())
         unexplained = B * (mass * np.sqrt(factor.residual / variance))
     return Functionals(
         nodes=factor.nodes,

@@ -39,6 +39,17 @@ PEOPLE = "people, with any number of records each,"
 NOT_TOGETHER = "the parts do not belong together."
 
 
+class Measurable(Protocol):
+    """What noise is computed for: numbers, and how far one person can move them."""
+
+    @property
+    def law(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    def sensitivity(self) -> float: ...
+    def float_error(self) -> float: ...
+
+
 class Strategy(Protocol):
     """A set of sums to measure. The vault computes them from private values.
 
@@ -391,7 +402,7 @@ class Crowd:
         return self.counts, self.counts
 
 
-def noise_of(strategy: Strategy, epsilon: float, delta: float) -> Noise:
+def noise_of(strategy: Measurable, epsilon: float, delta: float) -> Noise:
     """The least noise that hides one person in this measurement.
 
     Parameters

@@ -8,7 +8,7 @@ import numpy as np
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Posterior
 from privgp.gp.measurement import Measurement
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.release.rates import RatePosterior
 from privgp.types import Array, Integers, Positive
 
@@ -25,7 +25,7 @@ class AtTargets:
     noise_variance: Positive
 
     @classmethod
-    def of(cls, plan: Plan, measurement: Measurement, centre: float) -> Self:
+    def of(cls, plan: Part, measurement: Measurement, centre: float) -> Self:
         assert plan.unbiased is not None
         R = plan.unbiased.reconstruction
         return cls(

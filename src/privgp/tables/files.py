@@ -7,16 +7,23 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
+import polars as pl
 
-from privgp.tables.parser import TableError, count_rows, read_header, read_rows
+from privgp.tables.parser import (
+    PLAIN,
+    Layout,
+    TableError,
+    count_rows,
+    is_csv,
+    read_header,
+    read_rows,
+)
+from privgp.tables.texts import use_decimal_points
 from privgp.types import Integers
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ENDINGS = (".csv", ".parquet")
 BATCH = 2**16  # rows that are read at a time
@@ -36,6 +43,7 @@ class File:
     rows : how many
     partition : columns that its folders name, and their values, as in ``year=2024/``
     stamp : size, inode and times of changes when it was opened
+    layout : how a CSV file is written
 
     """
 
@@ -44,30 +52,37 @@ class File:
     rows: int
     partition: tuple[tuple[str, str], ...] = ()
     stamp: tuple[int, ...] = ()
+    layout: Layout = PLAIN
 
     @property
     def is_csv(self) -> bool:
-        return self.path.lower().endswith(".csv")
+        return is_csv(self.path)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns, those of its folders last."""
         return *self.names, *(name for name, _ in self.partition)
 
-    def read(self, wanted: Sequence[str], first: int, stop: int) -> "pl.DataFrame":
-        """These columns of the rows from ``first`` to ``stop``, cells of a CSV file as text."""
-        import polars as pl
+    def read(self, wanted: Sequence[str], first: int = 0, stop: int | None = None) -> pl.DataFrame:
+        """These columns of the rows from ``first`` to ``stop``, cells of a CSV file as text.
 
-        held = dict(self.partition)
-        columns = [
-            pl.lit(held[name]).alias(name)
-            if name in held
-            else pl.nth(self.names.index(name)).alias(name)
-            for name in wanted
-        ]
+        Numbers are written with decimal points, as the layout says, every cell by itself.
+        """
+        held, stop = dict(self.partition), self.rows if stop is None else stop
         if all(name in held for name in wanted):  # a constant alone would be one row
             return pl.DataFrame({name: [held[name]] * (stop - first) for name in wanted})
-        return read_rows(self.path, columns, self.rows, first, stop)
+        columns = [
+            pl.lit(held[name]) if name in held else self._cells(self.names.index(name))
+            for name in wanted
+        ]
+        named = [cells.alias(name) for cells, name in zip(columns, wanted, strict=True)]
+        return read_rows(self.path, named, self.rows, first, stop, self.layout)
+
+    def _cells(self, place: int) -> pl.Expr:
+        cells, layout = pl.nth(place), self.layout
+        if not self.is_csv or self.names[place] in layout.texts:
+            return cells
+        return use_decimal_points(cells, layout.decimal_comma)
 
 
 @dataclass(frozen=True)
@@ -96,15 +111,35 @@ class Files:
         Rows read before and after would not be those of one table.
         """
         for file in self.files:
-            if _stamp(file.path) != file.stamp:
+            if stamp_of(file.path) != file.stamp:
                 raise TableError(
                     f"'{file.path}' was changed since the table was opened. Nothing was released: open "
                     "the table again, once nobody writes to it."
                 )
 
+    def read(self, wanted: Sequence[str]) -> pl.DataFrame:
+        """These columns of all rows.
+
+        Raises
+        ------
+        TableError
+            A column has not one type in all files: none is read by that of another.
+
+        """
+        self.check(wanted)
+        first, *others = read = [file.read(wanted) for file in self.files]
+        for file, frame in zip(self.files[1:], others, strict=True):
+            for name in wanted:
+                if frame[name].dtype != first[name].dtype:
+                    raise TableError(
+                        f"Column '{name}' of '{file.path}' has another type than in "
+                        f"'{self.files[0].path}': write all files alike."
+                    )
+        return pl.concat(read)
+
     def batches(
         self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = BATCH
-    ) -> Iterator[tuple[int, str, "pl.DataFrame"]]:
+    ) -> Iterator[tuple[int, str, pl.DataFrame]]:
         """The rows of a range in order.
 
         Parameters
@@ -132,7 +167,7 @@ class Files:
 
     def take_batches(
         self, wanted: Sequence[str], places: Integers
-    ) -> Iterator[tuple[slice, str, "pl.DataFrame"]]:
+    ) -> Iterator[tuple[slice, str, pl.DataFrame]]:
         """The rows at ascending places.
 
         Parameters
@@ -239,7 +274,7 @@ def _same(path: str) -> tuple[Any, ...]:
 
 
 def _describe_file(path: str) -> File:
-    parts, stamp = Path(path).parent.parts, _stamp(path)  # before anything is read of it
+    parts, stamp = Path(path).parent.parts, stamp_of(path)  # before anything is read of it
     matched = (PARTITION.fullmatch(part) for part in parts)
     partition = tuple((found[1], _folder_value(found[2])) for found in matched if found)
     rows, names = count_rows(path), read_header(path)
@@ -252,7 +287,7 @@ def _folder_value(written: str) -> str:
     return "" if written == NO_VALUE else unquote(written)
 
 
-def _stamp(path: str) -> tuple[int, ...]:
+def stamp_of(path: str) -> tuple[int, ...]:
     """What changes with a file, but for its content; empty where there is none."""
     try:
         found = os.stat(path)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 LONGEST = 2**24  # characters of a record: more of them hang on a quote that nobody closed
 UTF_8 = ("utf-8", "utf-8-sig")
 MARK = "\ufeff"  # of the byte order, which the parser skips once
+SAVE_AS = (
+    "save it as CSV UTF-8, or, where it can be given, name its `encoding`, such as windows-1252."
+)
 QUOTES = "write the field in double quotes, and every double quote in it twice"
 
 Read = TypeVar("Read")
@@ -32,7 +35,10 @@ _reading: list[int] = []  # the error stream that was set aside, then one entry 
 
 
 class TableError(ValueError):
-    """What is wrong with a table, in a sentence that holds no cell."""
+    """What is wrong with a table, in a sentence that holds no private cell.
+
+    Names of what may be declared stand between backticks: the command writes them as options.
+    """
 
 
 class EncodingError(TableError):
@@ -47,11 +53,15 @@ class Layout:
     ----------
     delimiter : the character between its fields
     encoding : encoding of its letters, a name that Python knows
+    decimal_comma : whether numbers are written 1.250,5 or 1,250.5; None if nothing shows it
+    texts : columns whose cells are no numbers, whatever they look like
 
     """
 
     delimiter: str = ","
     encoding: str = "utf-8"
+    decimal_comma: bool | None = None
+    texts: tuple[str, ...] = ()
 
     @property
     def is_utf_8(self) -> bool:
@@ -273,7 +283,9 @@ def _refuse_text(path: str, layout: Layout) -> Iterator[None]:
     except TableError:
         raise
     except UnicodeError:
-        raise EncodingError(f"'{path}' cannot be read as CSV in {_charset_name(layout)}.") from None
+        raise EncodingError(
+            f"'{path}' cannot be read as CSV in {_charset_name(layout)}: {SAVE_AS}"
+        ) from None
     except (OSError, EOFError, ValueError, csv.Error):
         raise _unreadable(path, layout) from None
 
@@ -312,3 +324,13 @@ def _charset_name(layout: Layout) -> str:
 def _unreadable(path: str, layout: Layout = PLAIN) -> TableError:
     what = f"CSV in {_charset_name(layout)}" if is_csv(path) else "Parquet"
     return TableError(f"'{path}' cannot be read as {what}.")
+
+
+def list_names(names: Sequence[str], most: int = 20) -> str:
+    """'a', 'b' and 'c', shortened when there are many."""
+    quoted = [f"'{name}'" for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(quoted)} and {len(names) - most} more"
+    if len(quoted) < 2:
+        return "".join(quoted) or "none"
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"

@@ -13,7 +13,7 @@ from privgp.gp.threads import one_thread
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.classes.sums import ClassGroupSums, ClassSums
 from privgp.plan.features.features import Features
-from privgp.plan.several.strategy import JointSums
+from privgp.plan.joint import JointSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random

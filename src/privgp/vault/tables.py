@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.table import Table, missing_cells
+from privgp.tables.texts import NOTHING
 from privgp.types import Array
 from privgp.vault.masked import Sealed, unseal
-from privgp.vault.values import NOTHING, read_number
+from privgp.vault.values import read_number
 
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
 

@@ -35,7 +35,7 @@ def prepare_release(request: Request, output: str, path: Path, step: Step) -> Me
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
 
     def measure() -> Any:
-        request.refuse_changes()
+        request.source.files.refuse_changes()
         return model.fit(X, y, groups=people, plan=plan, **exposures)
 
     return measure

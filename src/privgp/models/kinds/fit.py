@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.gp.threads import one_thread, threads_for
 from privgp.models.kinds.records import domain, private_inputs, row_count
 from privgp.models.kinds.tallied import Tallied, is_tallied, rows_in_memory
 from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
-from privgp.plan.several.arguments import check_output_shares
-from privgp.plan.several.build import PlannedRows, PrivateInputs, PublicInputs, make_joint_plan
-from privgp.plan.several.plan import default_names
+from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.plan import Plan, default_names, make_plan
+from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.types import Array
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.masked import Sealed
@@ -105,7 +104,7 @@ def private_count(model: Published, X: Any, groups: Any) -> Given:
     return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)), {})
 
 
-def plan_given(model: Published, rows: Given | Tallied, earlier: Sequence[Any] = ()) -> Any:
+def plan_given(model: Published, rows: Given | Tallied, earlier: Sequence[Any] = ()) -> Plan:
     """What a fit on these rows would measure.
 
     Parameters
@@ -125,14 +124,8 @@ def plan_given(model: Published, rows: Given | Tallied, earlier: Sequence[Any] =
         unit = earlier[place].unit if earlier else None
         counts = Exposures.of(exposure, questions[place].y_bounds, unit)
         questions[place] = replace(questions[place], exposures=counts)
-    # Only the other objectives have matrices so large that threads do more than wait.
-    posterior, plan = questions[0].objective == "posterior", rows.planned
-    with one_thread() if posterior else threads_for(rows.public.count):
-        if model._is_joint():
-            shares = check_output_shares(model.shares, len(questions))
-            made: Any = make_joint_plan(plan, questions, model._budget(), shares, earlier)
-        else:
-            made = plan.plan(questions[0], model._budget(), *earlier)
+    shares = check_output_shares(getattr(model, "shares", None), len(questions))
+    made = make_plan(rows.planned, questions, model._budget(), shares, earlier)
     return bind_plan(model, made, rows.public)
 
 
@@ -153,7 +146,7 @@ def fit_columns(
         What is declared; it then holds the release.
     X, y, groups : object
         The inputs, the private outputs as the model reads them, and whose rows they are.
-    plan : Plan, JointPlan or None
+    plan : Plan or None
         What is measured; None: it is made here.
     exposed : callable
         Returns the exposures of counts for a number of rows.

@@ -10,10 +10,9 @@ from privgp.engine.cluster import engine_of
 from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.inputs.arguments import whole_number
+from privgp.plan.inputs.arguments import are_several, whole_number
 from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, mark_rows
-from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import are_several
+from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.question.rules import ONE, check_rules
 from privgp.release.learn import zeros_of
@@ -54,7 +53,7 @@ def plan_rows(model: Published, rows: Rows, watch: Any = None) -> Plan:
     """What a fit on these rows would measure, by one pass over them."""
     sketch, engine = model._sketch(rows), engine_of(model.engine)
     totals = sketch.columns.totals(rows, engine, change=sketch.question.change, watch=watch)
-    return bind_plan(model, sketch.finish(totals), _public(rows))
+    return bind_plan(model, plan_of_parts([sketch.finish(totals)]), _public(rows))
 
 
 def fit_rows(
@@ -83,7 +82,7 @@ def fit_rows(
         watch=watch,
     )
     if plan is None:
-        plan = bind_plan(model, sketch.finish(sums.totals), _public(rows))
+        plan = bind_plan(model, plan_of_parts([sketch.finish(sums.totals)]), _public(rows))
     else:
         energy, people = plan.strategy.energy_weight > 0, plan.strategy.persons is not None
         asked: Any = {"energy": energy, "change": change, "people": people}
@@ -93,7 +92,7 @@ def fit_rows(
     random_state = simulation(model)
     model._publish(
         model._guarantee(plan),
-        lambda: sums.measure(plan, random_state),
+        lambda: sums.measure(plan.parts[0], random_state),
         lambda measured: model._learn(plan, measured),
         rehearse=lambda: model._rehearse(plan),
         rows=rows.count,

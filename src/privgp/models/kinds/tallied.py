@@ -15,7 +15,7 @@ from privgp.plan.inputs.arguments import whole_number
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import LARGEST, STREAMED
 from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
-from privgp.plan.several.build import PublicInputs
+from privgp.plan.together import PublicInputs
 from privgp.question.rules import ONE, check_rules
 from privgp.types import Array
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
@@ -131,15 +131,15 @@ class Tallied:
     def serves(self, plan: Any) -> bool:
         """Whether a plan is for this very tally, which its sensitivity rests on."""
         own = fingerprint(self.tally)
-        parts = getattr(plan, "parts", (plan,))
+        parts = plan.parts
         return all(fingerprint(getattr(p.strategy, "tally", None)) == own for p in parts)
 
     def _sum_for(self, data: Sealed, plan: Any, watch: Watch | None = None) -> Sealed:
         """What the vault measures of a plan, by one pass over rows and outcomes."""
-        parts = getattr(plan, "parts", (plan,))
+        parts = plan.parts
         each = [Encoding(p.y_bounds, getattr(p.strategy, "classes", 2)) for p in parts]
         of_tally: Any = self.source, self.tally, each, self.engine
-        return sum_outcomes(data, *of_tally, alone=parts[0] is plan, watch=watch)
+        return sum_outcomes(data, *of_tally, alone=len(parts) == 1, watch=watch)
 
 
 def tally_of_plan(plan: Any) -> Tally | None:

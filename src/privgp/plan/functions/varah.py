@@ -5,7 +5,7 @@ strictly diagonally dominant K, ``||K^-1||_inf`` is at most 1 over the dominance
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.evaluate import diagonal, evaluate, variance
 from privgp.gp.kernels.proved import falls_with_distance
 from privgp.gp.rounding import rounding
 from privgp.types import Array
@@ -24,10 +24,11 @@ def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Arra
         (inputs,).
 
     """
-    v = variance(kernel)
+    v = diagonal(kernel, inputs)
     sums = np.abs(evaluate(kernel, inputs)) @ counts  # the diagonal once, others in full
     sums *= 1.0 + rounding(len(inputs) + 64)
-    return float(np.min(2.0 * v + noise_variance - sums)) - rounding(8) * (v + noise_variance)
+    largest = float(v.max()) + noise_variance
+    return float(np.min(2.0 * v + noise_variance - sums)) - rounding(8) * largest
 
 
 def separated_dominance(

@@ -1,18 +1,20 @@
-"""What input columns are: as options say it, and cells read accordingly."""
+"""Public cells of a table as what their columns are: declared kinds, or what the cells show.
+
+Public cells may be located in an error; private ones are read by the vault alone."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from privgp.command.errors import Refusal, list_names
-from privgp.command.io.cells.dates import parse_dates
-from privgp.tables.kinds import level
-from privgp.tables.texts import disguise_of
-from privgp.vault.values import NOTHING
+from privgp.tables.dates import EPOCH, nanoseconds_of
+from privgp.tables.parser import TableError
+from privgp.tables.source import SINCE_1970, Source
+from privgp.tables.texts import NOTHING, OTHERWISE, disguise_of
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
 NUMBERS = ("number", "periodic", "place")
@@ -20,77 +22,58 @@ TEXTS = ("category", "date", "boolean")
 ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?\s*$"
 TRUTHS = {"true": 1, "false": 0}
 FILL_IN = "fill it in, or leave the row out"
+LIKE = "such as 2024-05-31 or 2024-05-31T12:00+02:00"
 
 
-def columns_from_options(
-    inputs: Sequence[str],
-    dates: str | None,
-    categories: str | None,
-    places: str | None,
-    periodic: str | None,
-    booleans: str | None,
-    crs: str | None,
-    numbers: str | None = None,
-) -> dict[Any, Any] | None:
-    """``columns`` of a model from the options --dates, --categories, --places, --periodic, --booleans
-    and --numbers."""
-    columns: dict[Any, Any] = {name: "date" for name in _names(dates, "--dates")}
-    columns |= dict.fromkeys(_names(numbers, "--numbers"), "number")
-    columns |= dict.fromkeys(_names(booleans, "--booleans"), "boolean")
-    for entry in _names(categories, "--categories"):
-        name, equals, levels = entry.partition("=")
-        if equals and not all(levels.split("|")):
-            raise Refusal("--categories must be such as region or region=north|south.")
-        columns[name] = ("category", levels.split("|")) if equals else "category"
-    for entry in _names(periodic, "--periodic"):
-        name, _, period = entry.partition("=")
-        try:
-            columns[name] = ("periodic", float(period))
-        except ValueError:
-            raise Refusal(
-                "--periodic must name columns with their periods, such as hour=24."
-            ) from None
-    place = tuple(_names(places, "--places"))
-    if place:
-        if len(place) != 2:
-            raise Refusal(
-                "--places must name two columns: latitude and longitude, such as lat,lon."
+def input_columns(
+    frame: pl.DataFrame,
+    names: Sequence[str],
+    source: Source,
+    kinds: Kinds | None = None,
+    choice: str = FILL_IN,
+) -> pl.DataFrame:
+    """The named columns, of these kinds, as finite numbers unless they are something else.
+
+    ``kinds``: None if all must be numbers.
+    """
+    told = dict.fromkeys(names, "number") if kinds is None else kinds
+    made = pl.DataFrame(
+        [
+            as_kind(
+                frame[name],
+                f"Column '{name}' of '{source.path}'",
+                told.get(name),
+                is_csv=source.is_csv,
+                choice=choice,
+                date_format=source.date_format,
             )
-        columns[place] = ("place", crs)
-    elif crs is not None:
-        raise Refusal("--crs is for --places only.")
-    mentioned = [name for key in columns for name in (key if isinstance(key, tuple) else (key,))]
-    for name in mentioned:
-        if name not in inputs:
-            raise Refusal(f"'{name}' is not among the --inputs, {list_names(inputs)}.")
-        if mentioned.count(name) > 1:
-            raise Refusal(f"The column '{name}' is said to be two things.")
-    return columns or None
+            for name in names
+        ]
+    )
+    if all(made[name].dtype.is_numeric() or made[name].dtype == pl.Boolean for name in names):
+        return made.cast({pl.Boolean: pl.Int64})  # then they are all numbers
+    return made
 
 
-def kinds_of(columns: Any) -> dict[str, str]:
-    """The kind of every column, from ``columns`` of a model or from what its file says."""
-    if columns is None:
-        return {}
-    if hasattr(columns, "columns"):
-        return {name: each.kind for each in columns.columns for name in each.names}
-    return {
-        name: said if isinstance(said, str) else said[0]
-        for key, said in columns.items()
-        for name in (key if isinstance(key, tuple) else (key,))
-    }
-
-
-def levels_of(columns: Any) -> dict[str, list[str]]:
-    """The levels of the categories, from ``columns`` of a model or from what its file says."""
-    if columns is None:
-        return {}
-    if hasattr(columns, "columns"):
-        return {
-            each.names[0]: [*each.levels] for each in columns.columns if each.kind == "category"
-        }
-    listed = {key: said for key, said in columns.items() if isinstance(said, tuple | list)}
-    return {key: [*map(level, said[1])] for key, said in listed.items() if said[0] == "category"}
+def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
+    """One person's identifier per row. Neither spaces around one nor another sign for decimals make
+    another person."""
+    column = frame[name]
+    if column.dtype == pl.String:
+        column = column.str.strip_suffix(OTHERWISE).str.strip_chars()
+        missing = column.is_null() | (column == "")
+    elif column.dtype.is_float():
+        missing = column.is_null() | ~column.is_finite()
+    elif column.dtype.is_integer():
+        missing = column.is_null()
+    else:
+        raise TableError(f"Column '{name}' of '{source.path}' must hold numbers or text.")
+    if missing.any():
+        raise TableError(
+            f"Column '{name}' of '{source.path}' has no identifier in row {int(missing.arg_max() or 0) + 1}: "
+            "every row needs its person."
+        )
+    return column.to_numpy()
 
 
 def null_words(
@@ -137,7 +120,7 @@ def as_kind(
         kinds = pl.Boolean | pl.Categorical | pl.Enum
         plain = text or column.dtype.is_integer() or isinstance(column.dtype, kinds)
         if not plain:
-            raise Refusal(f"{where} must hold text or whole numbers, to be a {kind}.")
+            raise TableError(f"{where} must hold text or whole numbers, to be a {kind}.")
         return column
     if not (text and is_csv):
         return _plain(column, where)
@@ -152,7 +135,7 @@ def as_kind(
     _refuse_marks(
         column,
         where,
-        f"{choice}. If it is a level like any other, say so with --categories",
+        f"{choice}. If it is a level like any other, say so with `categories`",
     )
     return column
 
@@ -162,7 +145,7 @@ def _refuse_marks(column: pl.Series, where: str, choice: str) -> None:
     marks = column.str.to_lowercase().is_in([*NOTHING])
     if marks.any():
         row = int(marks.arg_max() or 0)
-        raise Refusal(
+        raise TableError(
             f"{where} holds '{column[row]}' in row {row + 1}, as if there were no value: {choice}."
         )
 
@@ -171,9 +154,9 @@ def _without_codes(column: pl.Series, where: str) -> pl.Series:
     """A column of numbers. Leading zeros are those of codes, which would be lost."""
     coded = column.filter(column.str.contains(r"^0\d+$"))
     if len(coded):
-        raise Refusal(
-            f"{where} has leading zeros, such as {coded[0]}, as codes have: say with --categories that "
-            "it is a category, or with --numbers that it is a number."
+        raise TableError(
+            f"{where} has leading zeros, such as {coded[0]}, as codes have: say with `categories` that "
+            "it is a category, or with `numbers` that it is a number."
         )
     return column
 
@@ -182,16 +165,16 @@ def _refuse_disguises(column: pl.Series, where: str) -> None:
     """Refuse text that looks like numbers or dates: as categories, they would lose their order."""
     looks = disguise_of(column.unique().to_list())
     if looks == "numbers":
-        raise Refusal(
+        raise TableError(
             f"{where} holds numbers that are written as text, such as '{column[0]}': write them with "
-            "digits and a decimal point alone, give --decimal-comma or --decimal-point if the other "
-            "sign groups thousands, or --categories if they are categories."
+            "digits and a decimal point alone, give `decimal_comma` or `decimal_point` if the other "
+            "sign groups thousands, or `categories` if they are categories."
         )
     if looks == "dates":
-        raise Refusal(
+        raise TableError(
             f"{where} holds dates such as '{column[0]}', which can be read in several ways: say with "
-            "--dates that they are dates and with --date-format how they are written, such as "
-            "'%d.%m.%Y' or '%m/%d/%Y', or give --categories if they are categories."
+            "`dates` that they are dates and with `date_format` how they are written, such as "
+            "'%d.%m.%Y' or '%m/%d/%Y', or give `categories` if they are categories."
         )
 
 
@@ -204,10 +187,10 @@ def _plain(column: pl.Series, where: str) -> pl.Series:
     ):
         return column
     if isinstance(column.dtype, pl.Duration | pl.Time):
-        raise Refusal(
+        raise TableError(
             f"{where} holds durations or times of day: turn them into numbers first, such as hours."
         )
-    raise Refusal(f"{where} must hold numbers, dates, truth values or text.")
+    raise TableError(f"{where} must hold numbers, dates, truth values or text.")
 
 
 def _are_truths(column: pl.Series) -> bool:
@@ -223,7 +206,7 @@ def _numbers(column: pl.Series, where: str) -> pl.Series:
     column = column.cast(pl.Int64) if column.dtype == pl.Boolean else column
     text = column.dtype == pl.String
     if not (text or column.dtype.is_numeric()):
-        raise Refusal(f"{where} must hold numbers.")
+        raise TableError(f"{where} must hold numbers.")
     if text and _are_truths(column):
         return column.str.to_lowercase().replace_strict(TRUTHS, return_dtype=pl.Int64)
     values = column.cast(pl.Float64, strict=False)
@@ -236,26 +219,38 @@ def _numbers(column: pl.Series, where: str) -> pl.Series:
 def _refuse(wrong: pl.Series, where: str, sentence: str) -> None:
     place = wrong.arg_max()
     if place is not None and wrong.any():
-        raise Refusal(f"{where} {sentence.format(place + 1)}")
+        raise TableError(f"{where} {sentence.format(place + 1)}")
 
 
-def split_list(text: str) -> list[str]:
-    """Names between commas; one that has a comma itself stands in double quotes."""
-    if '"' not in text:
-        return [name.strip() for name in text.split(",")]
-    try:
-        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
-    except csv.Error:
-        raise Refusal("Names of columns must have no line breaks.") from None
+def parse_dates(column: pl.Series, where: str, date_format: str | None = None) -> pl.Series:
+    """Dates as they are written, in ISO 8601 unless a format is given."""
+    if isinstance(column.dtype, pl.Date | pl.Datetime):
+        return column
+    since = date_format in SINCE_1970 and column.dtype.is_numeric()
+    if column.dtype != pl.String and not since:
+        raise TableError(f"{where} must hold dates, {LIKE}.")
+    read, like = _reader(date_format)
+    known: dict[Any, int] = {}  # the same text is the same date
+    for row, cell in enumerate(column.to_list()):
+        if cell in known:
+            continue
+        try:
+            known[cell] = nanoseconds_of(read(cell))
+        except (ValueError, OverflowError):
+            raise TableError(f"{where} must hold dates, {like}: row {row + 1} does not.") from None
+    instants = np.array([known[cell] for cell in column], dtype=np.int64).astype("datetime64[ns]")
+    return pl.Series(column.name, instants)
 
 
-def _names(text: str | None, option: str) -> list[str]:
-    if text is None:
-        return []
-    names = split_list(text)
-    if not all(names):
-        raise Refusal(f"{option} must be names of columns separated by commas.")
-    bare = [name.partition("=")[0] for name in names]
-    if len({*bare}) != len(bare):
-        raise Refusal(f"{option} names a column twice.")
-    return names
+def _reader(date_format: str | None) -> tuple[Callable[[Any], Any], str]:
+    """How a cell is read, and how one that can be read looks."""
+    if date_format is None:
+        return lambda cell: cell, f"{LIKE}, or written as `date_format` says"
+    per = SINCE_1970.get(date_format)
+    if per is not None:
+        return (
+            lambda cell: EPOCH + timedelta(seconds=float(cell) / per),
+            f"{date_format} since 1970",
+        )
+    example = datetime(2024, 12, 31, 15, 30).strftime(date_format)
+    return lambda cell: datetime.strptime(cell, date_format), f"written like {example}"

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privgp.plan.several.arguments import are_several, check_output_shares, factors, per_output
-from privgp.plan.several.strategy import JointSums
+from privgp.plan.inputs.arguments import are_several, check_output_shares, per_output
+from privgp.plan.joint import JointSums, factors
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.measure import exact

@@ -5,6 +5,7 @@ Proof: docs/proofs/several_outputs.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -121,6 +122,17 @@ class JointSums:
 
     def _norm(self, values: Sequence[float]) -> float:
         return float(np.linalg.norm(values, 1 if self.law in PURE else 2))
+
+
+def factors(shares: Sequence[float], law: str) -> tuple[float, ...]:
+    """What the numbers of every output are multiplied by before noise of one size is added.
+
+    Their norm is 1, in the norm in which sensitivities of this law are: Euclidean, or the sum of
+    absolute values for pure noise. So one output alone would have the factor 1.
+    """
+    scaled = [share / max(shares) for share in shares]
+    norm = math.fsum(scaled) if law in PURE else math.hypot(*scaled)
+    return tuple(share / norm for share in scaled)
 
 
 def _unit(part: AnyStrategy) -> bool:
