@@ -84,7 +84,7 @@ def test_past_some_rows_it_streams_by_itself_and_says_so(tmp_path):
     model.save(tmp_path / "m.privgp")
     assert np.array_equal(load(tmp_path / "m.privgp").predict(X[:9]), model.predict(X[:9]))
     model.update(X[:50] + 0.01, y[:50])
-    assert len(model.measurements_[0].values) > 152
+    assert len(model.measurements_) == 2  # one of each batch
 
 
 def test_most_rows_of_a_person_are_declared(data, tmp_path):
