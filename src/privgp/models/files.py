@@ -34,7 +34,7 @@ from privgp.plan.plan import Plan
 from privgp.question.rules import check_column_roles
 from privgp.release.learn import zeros_of
 from privgp.tables.files import Files, open_files
-from privgp.tables.frames import columns_by_name
+from privgp.tables.table import columns_by_name
 from privgp.types import Integers
 from privgp.vault.checks.roles import check_roles
 from privgp.vault.table import (

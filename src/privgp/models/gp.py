@@ -28,7 +28,7 @@ from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
 from privgp.question.rules import ONE, check_rules
 from privgp.release.prediction import check_coverage, table_columns
-from privgp.tables.frames import absent, columns_by_name, frame_like
+from privgp.tables.table import absent, columns_by_name, frame_like
 from privgp.types import Array, Bounds, RandomState, Table
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed

@@ -69,7 +69,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     objective : what the measurement minimises. "posterior": the error of the posterior; "trace",
         "max" or "logdet": the mean, largest or geometric-mean variance of the noise at the targets.
     reconstruct : "posterior" predicts anywhere. "unbiased" is the papers' output, the non-private
-        prediction plus noise, at the targets only; its objective is "trace" unless given.
+        prediction plus noise at the targets, and elsewhere what follows from these values; its
+        objective is "trace" unless given.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
         are then read in blocks and nothing grows with their number. None: exact, or a usual number of

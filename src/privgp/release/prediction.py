@@ -25,7 +25,7 @@ class ReleasedFunction:
 
     Attributes
     ----------
-    answer : Posterior, RatePosterior or AtTargets
+    answer : Posterior, RatePosterior or Cloaked
         What predicts.
     bounds : (low, high)
         The declared bounds of the outputs.
@@ -34,7 +34,7 @@ class ReleasedFunction:
     is_rate : bool
         Whether outputs are counts, whose rate is predicted.
     at_targets : bool
-        Whether it predicts at its targets only.
+        Whether values at targets were released.
 
     """
 

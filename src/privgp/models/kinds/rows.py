@@ -33,6 +33,7 @@ from privgp.models.published import Published
 from privgp.models.tables import locate_columns, rows_to_plan
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
+from privgp.tables.table import in_memory
 from privgp.types import Array
 from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import seal_outcome
@@ -48,6 +49,7 @@ class RowsModel(Published):
 
     def _plan_table(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
         """What a ``fit`` on this table would measure."""
+        X = in_memory(X)
         check_order(X=X, groups=groups, exposure=exposure)
         if is_read_in_blocks(X, self):
             return plan_table(self, X, groups)
@@ -77,6 +79,7 @@ class RowsModel(Published):
 
     def _fit(self, X: Any, y: Any, groups: Any, plan: Any, exposure: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement."""
+        X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         if is_read_in_blocks(X, self):
             fit_table(self, X, y, groups, plan)
@@ -103,6 +106,7 @@ class RowsModel(Published):
         exposure: Any = None,
     ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
+        X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         if self._is_joint():
