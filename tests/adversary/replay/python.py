@@ -27,7 +27,7 @@ from privgp import (
 )
 from privgp.release.certificate import page
 from tests.adversary.attacks import Released
-from tests.adversary.mechanisms import BUDGET, FEW, ROWS
+from tests.adversary.mechanisms import BUDGET, FEW, ROWS, ends_of_person
 from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_people
 from tests.adversary.replay.leaving import Left, of_files, of_object
 from tests.adversary.replay.tables import ENDS, table, table_with
@@ -87,7 +87,7 @@ def unequal() -> tuple[np.ndarray, np.ndarray]:
 
 def from_files(groups: str | None = None, **settings: Any) -> Estimator:
     """Outputs in two files that are read in parts: through inducing inputs, or in cells."""
-    settings = settings or {"inducing": 3, "mechanism": "gaussian"}
+    tallied, settings = bool(settings), settings or {"inducing": 3, "mechanism": "gaussian"}
     model = PrivateGPRegressor(**{**FIXED, **settings})
 
     def fit(y: Any, folder: Path) -> Any:
@@ -95,9 +95,11 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
         for name, part in (("a", made[:6]), ("b", made[6:])):
             part.write_csv(folder / f"{name}.csv")
         opened = open_table(folder, inputs=["x"], output="y", groups=groups)
-        with mock.patch("privgp.models.kinds.inducing.STREAMED", 5):
+        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
             return clone(model).fit(opened.inputs, opened.output, groups=opened.groups)
 
+    if tallied and groups is not None:
+        return Estimator(fit, ends_of_person(PEOPLE))
     return Estimator(fit, ends() if groups is None else of_people(model))
 
 
@@ -210,6 +212,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, streamed files": from_files(),
     "PrivateGPRegressor, streamed files in cells": from_files(mechanism="laplace"),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
+    "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
     **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
     "records of people, one fewer": one_fewer(),
