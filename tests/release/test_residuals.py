@@ -18,8 +18,8 @@ BOUNDS = (0.0, 10.0)
 
 def first_stage(values=None, noise_std=None):
     settings = {"y_bounds": BOUNDS, "epsilon": 1.0, "mechanism": "laplace", "residuals": "always"}
-    plan = PrivateGPRegressor(**settings).plan(X)
-    measured = zeros_of(plan)
+    whole = PrivateGPRegressor(**settings).plan(X)
+    measured, plan = zeros_of(whole), whole.parts[0]
     if values is not None:
         sums = exact(plan.strategy, values, BOUNDS)
         measured = plan.strategy.read(sums, plan.noises[0], plan.half_width)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import shlex
 
-from privgp.gp.columns.kinds import KINDS
 from privgp.models.search.grid import METHODS
 from privgp.privacy.noise import LAWS
 from privgp.server.declared import Declared, PlanAsked
 from privgp.server.functions.asked import FunctionAsked, PathsAsked
+from privgp.tables.kinds import KINDS
 from tests.adversary.mechanisms import ROWS
 from tests.adversary.replay.command import COMMANDS
 from tests.adversary.replay.python import ESTIMATORS, KINDS_OF_COLUMNS

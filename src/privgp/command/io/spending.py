@@ -16,8 +16,8 @@ from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, is_read_in_blocks, rehearse_table
 from privgp.models.load import save
 from privgp.models.tables import rehearsal_inputs
-from privgp.storage.parser import TableError
 from privgp.storage.parts import part_beside
+from privgp.tables.parser import TableError
 from privgp.types import Array
 
 Measure = Callable[[], Any]
@@ -35,7 +35,7 @@ def prepare_release(request: Request, output: str, path: Path, step: Step) -> Me
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
 
     def measure() -> Any:
-        request.refuse_changes()
+        request.source.files.refuse_changes()
         return model.fit(X, y, groups=people, plan=plan, **exposures)
 
     return measure

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from privgp.command.errors import Refusal, plural, refuse_on
-from privgp.command.io.cells.kinds import Kinds, levels_of
-from privgp.command.io.columns import as_table, known_kinds, split_names
+from privgp.command.io.columns import as_table
 from privgp.command.io.files import open_own
+from privgp.command.io.kinds import known_kinds, levels_of, split_names
 from privgp.command.io.request import Request, public_computation
 from privgp.command.io.screen import Step
 from privgp.command.io.spending import Measure
@@ -28,6 +28,7 @@ from privgp.models.kinds.updates import (
 from privgp.models.load import load, save
 from privgp.models.tables import rehearsal_inputs
 from privgp.storage.parts import part_beside
+from privgp.tables.cells import Kinds
 from privgp.types import Array
 
 Further = tuple[float, float] | None  # a further budget for the same rows; None for new people

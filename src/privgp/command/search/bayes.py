@@ -81,11 +81,13 @@ def bayes(
     import numpy as np
 
     from privgp.command.io.accounts import account_of, charge_facts, note_release
-    from privgp.command.io.columns import input_columns, outputs, private_columns, split_names
+    from privgp.command.io.columns import outputs, private_columns
+    from privgp.command.io.kinds import split_names
     from privgp.command.io.request import public_computation
-    from privgp.command.io.tables import load_whole
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.privacy.budget import check_budget
+    from privgp.tables.cells import input_columns
+    from privgp.tables.source import load, open_source
 
     with public_computation():
         check_budget(epsilon, delta)
@@ -99,13 +101,15 @@ def bayes(
         loss_bounds=loss_bounds, acquisition=acquisition, random_state=seed,
         state_file=None if state is None else str(state), progress=False, ledger=account,
     )  # fmt: skip
-    held_out, private = load_whole(validation, [*names, output])
+    held_out = open_source(validation)
+    private = load(held_out, [*names, output])
     with public_computation():
         planned = search.plan(private.height)
     if plan:
         _tell_plan(planned, as_json=json)
         return
-    source, frame = load_whole(train, [*names, output])
+    source = open_source(train)
+    frame = load(source, [*names, output])
     X = input_columns(frame, names, source).to_numpy().astype(np.float64)
     y = outputs(frame, output, source, task)
     X_val = private_columns(private, names, held_out)

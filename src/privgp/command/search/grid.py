@@ -59,13 +59,13 @@ def grid(
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
     from privgp.command.io.accounts import account_of, charge_facts, note_release
-    from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import guard_budget, rehearse
     from privgp.command.search.candidates import default_kernel, read_candidates
     from privgp.models.search.candidates import candidates_of
     from privgp.models.search.grid import PrivateGridSearchCV
+    from privgp.tables.cells import FILL_IN
 
     request = Request(
         data=data, output=output, seed=seed, hyperparameters="fixed", about_missing=FILL_IN, **asked

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.input_maps import collapse
-from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.codec import kernel_tree
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.smoothers import choose_nodes
@@ -122,7 +122,7 @@ class PrivateFunction(KeptEstimator):
         c: Any = kept.contents
         width = c.y_bounds[1] - c.y_bounds[0]
         self.sensitivity_ = width * c.norm
-        self.noise_std_ = 0.5 * width * c.draws.noise.std * float(np.sqrt(variance(c.model.kernel)))
+        self.noise_std_ = 0.5 * width * c.draws.noise.std * float(np.sqrt(c.model.typical_variance))
 
     # From arguments and data to a function of which nothing has been asked. ``tried`` is an estimator
     # that is told the names of the columns.
@@ -142,6 +142,8 @@ class PrivateFunction(KeptEstimator):
             norm = model.norm(self.sensitivity, self.dominance)
         if not (np.isfinite(norm) and norm > 0):
             raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
+        if state is not None:
+            kernel_tree(model.kernel)  # refuses what no file can hold, before anything is charged
         noise = model.noise(asked["epsilon"], asked["delta"], norm)
         how, when = LAZILY, [ONCE, NOT_TIMED]
         if model.nodes is not None:  # all numbers are drawn at once
@@ -167,8 +169,10 @@ class PrivateFunction(KeptEstimator):
         kernel, noise = signal_and_noise(self.kernel, self.noise_variance, columns)
         if self.inducing is None:
             return FunctionModel(kernel, noise, inputs, counts)
-        if self.sensitivity != "exact":
-            raise ValueError("inducing inputs go with sensitivity='exact' only.")
+        if self.sensitivity not in ("exact", "varah"):
+            raise ValueError("inducing inputs go with sensitivity 'exact' or 'varah' only.")
+        if self.dominance is not None:
+            raise ValueError("inducing inputs need no dominance: leave it out.")
         nodes = check_inducing_inputs(self.inducing, columns)
         if isinstance(nodes, int):
             nodes = inputs[choose_nodes(kernel, inputs, nodes)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 
 from privgp.gp.priors import NOISE_STD, Prior
-from privgp.plan.strategy import Strategy, noise_of
+from privgp.plan.strategy import OutputSums, Strategy, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.privacy.stages import Budgets, share_out
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 FIRST_SHARE = 0.25
 REACH = 2.5  # stds of the outputs about the first curve
 LEAST = 1000.0  # people times epsilon: below it the first curve tells too little
+MANY_ROWS = (
+    "residuals='always' needs rows in memory, at most 20,000: rows that are read in blocks are read once "
+    "(docs/proofs/residuals.md). Leave residuals='auto'."
+)
 QUANTILES = np.linspace(-1.5, 1.5, 7)  # of the prior of the scatter, in its stds
 
 
@@ -85,7 +89,7 @@ def scatters_of(prior: Prior, half_width: float) -> list[float]:
 
 
 def residuals_for(
-    question: Question, budget: Budget, strategy: Strategy, prior: Prior
+    question: Question, budget: Budget, strategy: OutputSums, prior: Prior
 ) -> Residuals | None:
     """Two stages where they were asked for, or are expected to gain; None: one stage."""
     possible = (
@@ -96,6 +100,10 @@ def residuals_for(
         and question.change >= WHOLE
     )
     if question.residuals == "never" or not possible:
+        return None
+    if strategy.tally is not None:  # its sums are made in one pass
+        if question.residuals == "always":
+            raise ValueError(MANY_ROWS)
         return None
     found = Residuals()
     if question.residuals == "always":

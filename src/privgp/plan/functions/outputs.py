@@ -10,10 +10,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.evaluate import diagonal, evaluate, mean_variance
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import JITTERS, stable_cholesky
-from privgp.plan.functions.varah import dominance, varah_bound
+from privgp.plan.functions.varah import dominance, inducing_bound, varah_bound
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array, Positive
@@ -56,12 +56,17 @@ class FunctionModel:
         """How many outputs there are."""
         return int(self.counts.sum())
 
+    @property
+    def typical_variance(self) -> float:
+        """k(x, x), averaged over the inputs if it varies."""
+        return mean_variance(self.kernel, self.inputs)
+
     @cached_property
     def coefficients(self) -> Array:
         """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""
         K = evaluate(self.kernel, self.inputs)
         for jitter in JITTERS:
-            noisy = K + np.diag(self.noise_variance / self.counts + jitter * variance(self.kernel))
+            noisy = K + np.diag(self.noise_variance / self.counts + jitter * self.typical_variance)
             try:
                 factor = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
@@ -102,7 +107,7 @@ class FunctionModel:
     def noise_shape(self, points: Array) -> Array:
         """Std of ``G ~ GP(0, k)``, or through inducing inputs of GP(0, q), at points, (points,)."""
         if self.nodes is None:
-            return np.full(len(points), np.sqrt(variance(self.kernel)))
+            return np.sqrt(diagonal(self.kernel, points))
         return column_norms(self._whiten(points))
 
     def exact_norms(self) -> Array:
@@ -131,6 +136,8 @@ class FunctionModel:
         """
         if sensitivity == "exact":
             return float(self.exact_norms().max())
+        if sensitivity == "varah" and self.nodes is not None:
+            return inducing_bound(diagonal(self.kernel, self.inputs).max(), self.noise_variance)
         if sensitivity == "varah":
             actual = dominance(self.kernel, self.noise_variance, self.inputs, self.counts)
             if declared is not None and not actual >= declared:
@@ -141,7 +148,7 @@ class FunctionModel:
         else:
             infinity, nonnegative = papers_bounds(inverse_covariance(self))
             bound = infinity if sensitivity == "infinity" else nonnegative
-        return float(np.sqrt(variance(self.kernel)) * bound)
+        return float(np.sqrt(diagonal(self.kernel, self.inputs).max()) * bound)
 
     def noise(self, epsilon: float, delta: float, norm: float) -> GaussianNoise:
         """Noise for outputs scaled to [-1, 1]: for all points that will ever be asked for.

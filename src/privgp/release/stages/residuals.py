@@ -17,7 +17,7 @@ from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.plan.designs.residuals import Residuals
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.types import Array
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
@@ -53,8 +53,8 @@ class FirstStage:
 
     Attributes
     ----------
-    plan : Plan
-        Of both stages.
+    plan : Part
+        What both stages measure.
     residuals : Residuals
         How they divide the budget.
     measured : Measurement
@@ -64,7 +64,7 @@ class FirstStage:
 
     """
 
-    plan: Plan
+    plan: Part
     residuals: Residuals
     measured: Measurement
     learned: bool
