@@ -146,8 +146,7 @@ def test_a_forged_plan_spends_no_more_than_its_budget(change, accepted, tmp_path
     model.plan(X).save(path)
 
     def forge(tree: Any) -> None:
-        held = tree["residuals"] if "residuals" in tree else tree["value"]["residuals"]
-        change(held)
+        change(tree["parts"][0]["residuals"])
 
     other: Path = forged(path, forge)
     if not accepted:
@@ -178,9 +177,10 @@ def test_what_has_no_second_stage_is_refused_with_the_reason(settings):
 
 
 def test_too_many_rows_for_memory_are_refused_with_the_reason(monkeypatch):
-    monkeypatch.setattr("privgp.models.kinds.inducing.STREAMED", 100)
+    monkeypatch.setattr("privgp.models.kinds.tallied.STREAMED", 100)
     with pytest.raises(ValueError, match=r"rows in memory.*docs/proofs/residuals\.md"):
         clone(MODEL).plan(X)
+    assert clone(MODEL).set_params(residuals="auto").plan(X).residuals is None
 
 
 def test_labels_have_no_residuals():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
+from privgp.plan.plan import plan_of_parts
 from privgp.release.learn import zeros_of
 from privgp.release.stages.residuals import FirstStage, variance_after, variance_before
 from privgp.vault.measure import exact
@@ -67,6 +68,6 @@ def test_both_stages_without_noise_give_the_sums_of_outputs(shift):
 def test_stages_are_weighed_by_their_noise():
     stage = first_stage()
     vars(stage).update(width=5.0)
-    both, _ = stage.together(zeros_of(stage.plan))
-    each = np.array([stage.measured.noise_std, zeros_of(stage.plan).noise_std])
+    both, _ = stage.together(zeros_of(plan_of_parts([stage.plan])))
+    each = np.array([stage.measured.noise_std, zeros_of(plan_of_parts([stage.plan])).noise_std])
     assert both.noise_std == pytest.approx(np.sum(each**-2.0) ** -0.5, rel=0.02)
