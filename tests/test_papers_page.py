@@ -66,7 +66,9 @@ def test_no_paper_is_left_out():
         assert re.search(rf"table (?:1 and )?{table}\b", text), table
 
 
-@pytest.mark.parametrize("wrong", ["python -m papers nothing", "pytest tests/none.py", "privgp none", "rm"])
+@pytest.mark.parametrize(
+    "wrong", ["python -m papers nothing", "pytest tests/none.py", "privgp none", "rm"]
+)
 def test_a_command_that_is_not_there_is_noticed(wrong):
     assert not runs(wrong)
     assert not exists("privgp.none")
