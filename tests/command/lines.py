@@ -136,6 +136,8 @@ BAD: dict[str, tuple[str, ...]] = {
     "--numbers": COLUMN_NAMES, "--date-format": ("", "nonsense"), "--grid": (*COUNT, "1e9"),
     "--grid-bounds": ("", "nonsense", "age=", "age=1", "age=9:1", "bmi=1:2", "age=1:2,age=1:2", "age=a:b"),
     "--contours": (*COUNT, "5"),  # for .geojson alone
+    "--average": ("", "nonsense", "by=", "by=nonsense", "by=age,by=age", "of=age", "by=age,weights="),
+    "--areas": (*(name.format(".geojson") for name in FILES), "v.csv"),
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),

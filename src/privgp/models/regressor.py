@@ -266,14 +266,22 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return first, second
 
     def interval(
-        self, X: Table, coverage: float = 0.9, *, observation: bool = False
+        self,
+        X: Table,
+        coverage: float = 0.9,
+        *,
+        observation: bool = False,
+        simultaneous: bool = False,
     ) -> tuple[Array, Array]:
         """The ends (low, high), at every row of X, of an interval that holds the function with this
-        probability; with ``observation``, a new output.
+        probability; with ``observation``, a new output; with ``simultaneous``, the function at all rows
+        of X at once.
 
         They are quantiles of the mixture of models that was learned, so they need not lie evenly
         about the mean. Free, like ``predict``.
         """
+        if simultaneous:
+            return self._band(X, coverage, observation)
         check_is_fitted(self)
         levels = check_coverage(coverage)
         X = rows_at(self, X)

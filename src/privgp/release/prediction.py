@@ -87,6 +87,18 @@ class ReleasedFunction:
             return np.asarray(np.clip(mixture.quantiles(levels), *self.bounds))
         return np.asarray(mixture.quantiles_within(levels, *self.bounds))
 
+    def clip(self, values: Array) -> Array:
+        """Values of the function, which lies within its bounds where it predicts anywhere."""
+        if self.is_rate:
+            return np.maximum(values, 0.0)
+        return values if self.at_targets else np.clip(values, *self.bounds)
+
+    def above(self, mixture: Any, threshold: float) -> Array:
+        """The probability that the function exceeds a threshold, as ``quantiles`` has it, (rows,)."""
+        if self.at_targets or self.is_rate:
+            return np.asarray(1.0 - mixture.below(threshold))
+        return np.asarray(mixture.above_within(threshold, *self.bounds))
+
     def privacy_share(self, X: Array) -> Array:
         """The share of the variance at every row that the noise for privacy makes: 0 to 1, (rows,)."""
         privacy, whole = self.answer.privacy_variance(X), self.answer.mean_and_variance(X)[1]
