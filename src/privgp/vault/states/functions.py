@@ -112,8 +112,8 @@ class FunctionContents(Contents):
 
     def _noise(self) -> float | Array:
         """The noise variance, one number per distinct input where it differs by row."""
-        each = getattr(self.model, "noise_variances", None)
-        return self.model.noise_variance if each is None else each
+        each: Array | None = getattr(self.model, "noise_variances", None)
+        return float(self.model.noise_variance) if each is None else each
 
     def in_units(self, scaled: Array) -> Array:
         """From outputs scaled to [-1, 1] to units of y."""
