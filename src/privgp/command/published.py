@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural
@@ -54,6 +54,7 @@ TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
 GRIDDED = (".nc", ".geojson")
 
 
+@o.take_options(o.ReleaseOptions, only="delimiter decimal_comma encoding date_format")
 def predict(
     release: o.Release,
     data: o.OptionalData = None,
@@ -64,16 +65,13 @@ def predict(
     contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
-    delimiter: o.Delimiter = None,
-    decimal_comma: o.DecimalComma = None,
-    encoding: o.Encoding = None,
-    date_format: o.DateFormat = None,
     keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
     label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
     force: o.Force = False,
     json: o.Json = False,
+    **written: Any,
 ) -> None:
     """Predict from a release: the table with further columns mean, std, low and high; of labels, the
     most probable one and the probability of each with its interval. Of a release that protects whole
@@ -127,7 +125,7 @@ def predict(
         lattice = grid_of(answers.release, grid, grid_bounds)
         X = whole = lattice.table()
     else:
-        form = Form(delimiter, decimal_comma, encoding, date_format)
+        form = Form(**written)
         X, whole = question_rows(model, release, data, inputs, form), DataFrame()
         keep = not hidden if keep is None else keep
         if keep:
