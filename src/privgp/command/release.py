@@ -129,7 +129,7 @@ def update(
     budget = _further(same_rows, epsilon, delta)
     from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.results import Results
-    from privgp.command.io.updating import UpdateRequest, prepare_update
+    from privgp.command.io.spending import UpdateRequest, prepare_update
 
     request = UpdateRequest.of(
         release, data, inputs, output, groups, exposure, budget, seed, **asked

@@ -166,7 +166,7 @@ def datasets(s: Served, who: Anybody) -> list[Row]:
 @router.post("/datasets", status_code=201)
 def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     """Register a table of the server's folder: kinds of columns, bounds, and a permanent budget."""
-    rows = asked.check(s.settings)
+    asked.check(s.settings)
     declared = asked.model_dump(mode="json")
     digest = hashlib.sha256(asked.path(s.settings).read_bytes()).hexdigest()
     s.store.check_new(declared, digest)
@@ -182,7 +182,7 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
         raise Refused(422, first_line(problem)) from None
     s.store.add_dataset(declared, digest)
     s.log(who, "dataset registered", asked.name)
-    return {**_dataset(s, s.store.dataset(who, asked.name)), "rows": rows}
+    return _dataset(s, s.store.dataset(who, asked.name))
 
 
 @router.get("/datasets/{name}")
@@ -395,18 +395,16 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
 
 
 def _keep_table(settings: Settings, body: bytes, ending: str) -> Row:
-    """Write a table that can be read into the server's folder."""
+    """Write a table that can be read into the server's folder. How many rows it has may be private."""
     name = f"upload-{new_id()}.{ending}"
     path = settings.tables / name
     write_private(path, body)
     try:
-        rows = reading.count_rows(path)
-        if rows > settings.most_rows:
-            raise Refused(422, f"The table has more than {settings.most_rows} rows.")
+        reading.check_rows(path, settings.most_rows)
     except Refused:
         path.unlink()
         raise
-    return {"table": name, "rows": rows}
+    return {"table": name}
 
 
 def _dataset(s: Service, row: Row) -> Row:

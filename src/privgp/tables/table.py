@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any, Self
 
@@ -237,6 +238,15 @@ def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
     with suppress(TypeError):  # it is a mapping, or a stream that was read
         of = nw.from_native(table).implementation
         backend = of if of in (*KNOWN, nw.Implementation.PYARROW) else backend
+    return nw.from_dict(dict(columns), backend=backend).to_native()
+
+
+def frame_of(columns: Mapping[str, Any], like: Any = None) -> Any:
+    """A data frame of these columns: of the library of the table that it is about; where that is an
+    array, of pandas, or of polars if pandas is not installed."""
+    if like is not None and not isinstance(like, np.ndarray | Sequence):
+        return frame_like(like, columns)
+    backend: IntoBackend[Any] = "pandas" if find_spec("pandas") else "polars"
     return nw.from_dict(dict(columns), backend=backend).to_native()
 
 

@@ -198,6 +198,9 @@ SERVED: dict[str, Dataset] = {
     "records of people": Dataset(
         {**RECORDS, "groups": "person"}, {"mechanism": "gaussian"}, cells=ENDS, row=slice(0, 2)
     ),
+    "records of people, one fewer": Dataset(
+        {**RECORDS, "groups": "person"}, {"mechanism": "gaussian"}, rows=(24, 23),
+    ),
     "counts, exposures": Dataset(
         {"output": "cases", "bounds": [0, 50], "likelihood": "poisson", "exposure": "bmi", "max_change": 3},
         {"mechanism": "gaussian"}, cells={"cases": (10.0, 13.0)},
