@@ -88,8 +88,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         ("lat", "lon"): "place", "hour": ("periodic", 24)}``; also "number", "boolean",
         ("category", levels) and ("place", crs). The others are what they plainly are. A kernel then has
         one lengthscale, or one for each of these.
-    most_rows : with ``groups``: the most rows of one person that are used, the first ones; rows are then
-        streamed. None: all, or 1,000 of many rows.
+    most_rows : with ``groups``: the most rows of one person that are used, the first ones. None: all.
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
