@@ -73,8 +73,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         objective is "trace" unless given.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
-        are then read in blocks and nothing grows with their number. None: exact, or a usual number of
-        them past 20,000 rows. With ``protect="records"``: the largest number of bins or features.
+        are then read in blocks and nothing grows with their number. None: none, rows are
+        gathered in cells. With ``protect="records"``: the largest number of bins or features.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is

@@ -30,7 +30,7 @@ from tests.adversary.attacks import Released
 from tests.adversary.mechanisms import BUDGET, FEW, ROWS, ends_of_person
 from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_people
 from tests.adversary.replay.leaving import Left, of_files, of_object
-from tests.adversary.replay.tables import ENDS, table_with
+from tests.adversary.replay.tables import ENDS, table, table_with
 
 # Rows whose two datasets have residuals of one size: what is chosen by them does not move.
 SYMMETRIC = ("permute-and-flip, choice", "permute-and-flip, release")
@@ -136,6 +136,17 @@ def from_table(kind: Any, cells: Any, x_bounds: Any = None) -> Estimator:
     return Estimator(fit, lambda: (0, 1))
 
 
+def one_fewer() -> Estimator:
+    """A person's two private records, or the second of them alone: how many there are is private."""
+    model = clone(COSTS).set_params(**PRIVATE)
+
+    def fit(fewer: int, _: Path) -> Any:
+        made = table()[fewer:].to_pandas()
+        return clone(model).fit(made[["age"]], made["cost"], groups=made["person"])
+
+    return Estimator(fit, lambda: (0, 1))
+
+
 def labels(groups: Any = None, **settings: Any) -> Estimator:
     """One person's label of two changes."""
     shared = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", "classes": (0, 1)}
@@ -204,6 +215,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
     **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
+    "records of people, one fewer": one_fewer(),
     "PrivateGPClassifier, people": labels(PEOPLE),
     "PrivateGPClassifier, records": labels(protect="records", x_bounds=[(0, 1)]),
     **{f"private {kind}": row for kind, row in KINDS_OF_COLUMNS.items()},
