@@ -96,8 +96,8 @@ class DatabaseRows:
         columns = [None] * len(self.names) if self.kinds is None else self._columns()
         for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
             held[f"x{place}"] = _numbers(self.table, name, column)
-        for place, name in enumerate(self.exposed):
-            held[f"e{place}"] = db.constant(1.0) if name is None else t[name].cast("float64")
+        for place, over in enumerate(self.exposed):
+            held[f"e{place}"] = db.constant(1.0) if over is None else t[over].cast("float64")
         if self.groups is None:
             return t.mutate(**held)
         held[PERSON] = _person(self.table, self.groups)
