@@ -121,6 +121,11 @@ def floor(numbers: Any) -> Any:
     return numbers.floor().cast("int64")
 
 
+def numbered(word: str, *places: int) -> str:
+    """The name of a column of a query: a word and some numbers."""
+    return "_".join([word, *map(str, places)])
+
+
 def flag(condition: Any) -> Any:
     """1 where a condition holds and 0 elsewhere."""
     return condition.ifelse(whole(1), whole(0))

@@ -211,7 +211,7 @@ def open_table(
     names, private = _names(inputs), _names(output)
     check_column_roles(names, private, groups, exposure)
     if is_url(paths) or is_ibis(paths):
-        from privgp.models.databases import table_in_database
+        from privgp.models.kinds.database import table_in_database
 
         return table_in_database(paths, names, private, groups, columns, exposure)
     files = open_files(paths)
