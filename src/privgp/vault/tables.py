@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privgp.plan.bins.bins import Grid
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.table import Table, missing_cells
 from privgp.tables.texts import NOTHING
@@ -49,6 +50,21 @@ def seal_rows(X: Any, inputs: Inputs) -> Sealed:
     """The same, on the way to the vault's other functions."""
     rows = private_rows(X, inputs)
     return Sealed(rows, len(rows))
+
+
+def seal_counts(points: Sealed, grid: Grid) -> Sealed:
+    """How many private points lie in every bin of a grid; points outside are moved to its box.
+
+    Parameters
+    ----------
+    points : Sealed
+        Where they lie, (points, inputs).
+    grid : Grid
+        Of the declared domain.
+
+    """
+    counts = np.bincount(grid.of(unseal(points)), minlength=grid.count).astype(float)
+    return Sealed(counts, grid.count)
 
 
 def _coordinates(column: Any, table: Table) -> Array:
