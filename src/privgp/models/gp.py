@@ -389,7 +389,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         if self.protect == "records":
             return self, private_count(self, X, groups)
         asked, rows = rows_to_plan(self, X)
-        return asked, public_rows(asked, rows, groups, exposed)
+        return asked, public_rows(asked, rows, groups, exposed, X)
 
     def _check_domain(self) -> None:
         """Refuse what does not go with private records."""

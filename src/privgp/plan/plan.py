@@ -396,6 +396,8 @@ def rows_of(plan: Plan) -> PlannedRows:
     strategy: Any = first.strategy
     if first.x_bounds is not None:
         return PrivateInputs(strategy.rows, first.x_bounds, bool(strategy.whole_people))
+    if strategy.tally is not None:
+        return PublicInputs.tallied(strategy.tally)
     return PublicInputs(np.ascontiguousarray(first.inputs[strategy.index]), strategy.people)
 
 

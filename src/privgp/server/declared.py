@@ -259,14 +259,12 @@ class Declared(DatasetFields):  # type: ignore[misc]
         with reading.hide_problems():
             return rows_to_plan(model, X)[1]
 
-    def check(self, settings: Settings) -> int:
-        """Refuse a table that no release could be made of; the number of its rows."""
+    def check(self, settings: Settings) -> None:
+        """Refuse a table that no release could be made of."""
         path = self.path(settings)
         if not path.is_file() or path.is_symlink():
             raise Refused(422, "There is no such table in the server's folder.")
-        rows = reading.count_rows(path)
-        if rows > settings.most_rows:
-            raise Refused(422, f"The table has more than {settings.most_rows} rows.")
+        reading.check_rows(path, settings.most_rows)
         try:
             model = self.usual_model()
             for one in model._alone() if self.outcome == SEVERAL else (model,):
@@ -276,7 +274,6 @@ class Declared(DatasetFields):  # type: ignore[misc]
         except ValueError as problem:
             raise Refused(422, first_line(problem)) from None
         self.all_columns(model, path)
-        return rows
 
 
 def _arguments(people: Any, exposure: Any) -> dict[str, Any]:
