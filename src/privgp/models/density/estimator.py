@@ -54,7 +54,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     kernel : scikit-learn kernel, optional
         Of the logarithm of the intensity.
     bins : int, optional
-        Bins per input. None: 96, 28, 10, 6 or 4 for one to five inputs. They are merged by the plan.
+        Bins per input. None: 64, 20, 8, 5 or 4 for one to five inputs, and more from 5,000 points on.
+        They are merged by the plan.
     columns : dict, optional
         Inputs that are dates, by name.
     hyperparameters : {"learned", "fixed"}
@@ -130,7 +131,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         names = column_names(X) if self.inputs_ is None else self.inputs_.names
         remember(self, names, len(self._pairs))
         made = self._make_plan() if plan is None else verify_plan(self, plan, self._public_rows())
-        counts = seal_counts(points, self._grid)
+        grid = self._grid
+        counts = seal_counts(points, grid.low, grid.high, grid.shape)
         self._publish_plan(made, counts, inputs=None, rows=count)
         return self
 
@@ -220,7 +222,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     @property
     def _grid(self) -> Grid:
         low, high = np.array(self._pairs).T
-        return Grid(low, high, bins_per_input(self.bins, len(low)))
+        return Grid(low, high, bins_per_input(self.bins, len(low), self._points))
 
     def _public_rows(self) -> PublicRows:
         """The bins, whose centres and volumes are public."""
