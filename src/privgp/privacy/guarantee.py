@@ -91,6 +91,11 @@ RECORDS = Protected(
     "datasets with the same number of records that differ in one record, its inputs and its output, "
     "within the declared bounds",
 )
+POINTS = Protected(
+    "one point",
+    "datasets with the same number of points that differ in the place of one point, within the declared "
+    "domain",
+)
 PEOPLE_RECORDS = Protected(
     "all records of one person (inputs and outputs)",
     "datasets with the same number of people that differ in all records of one person: how many there "
