@@ -31,6 +31,7 @@ from privgp import (
     PrivateFunction,
     PrivateGP,
     PrivateGPClassifier,
+    PrivateGPDensity,
     PrivateGPRegressor,
     PrivateGridSearchCV,
     VaryingLengthscale,
@@ -357,6 +358,21 @@ def records(law: str, draws: int, **budget: Any) -> Measured:
     return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
 
 
+def density(mechanism: str, draws: int, **budget: Any) -> Measured:
+    """Places of points are private: the first lies at one end of the domain or at the other. There are
+    so many points that the plan keeps both ends apart."""
+    model = PrivateGPDensity(
+        x_bounds=[(0, 1)], bins=4, mechanism=mechanism, hyperparameters="fixed", **budget
+    )
+
+    def run(place: float) -> Any:
+        points = np.full((200_000, 1), 0.4)
+        points[0] = place
+        return clone(model).fit(points)
+
+    return Measured(run, lambda: (0.05, 0.95), draws)
+
+
 def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     model = kind(bins=3, x_bounds=(0, 1), protect=protect, noise=noise, **budget)
     if protect == "records":
@@ -370,7 +386,8 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
 def function(**settings: Any) -> Measured:
     """The outermost row moves the function most."""
     kernel = settings.pop("kernel", Matern(0.5, nu=2.5))
-    made = PrivateFunction(kernel, 0.3, **BUDGET, **settings)
+    noise = settings.pop("noise_variance", 0.3)
+    made = PrivateFunction(kernel, noise, **BUDGET, **settings)
 
     def run(y: Any) -> Any:
         fresh = clone(made).fit(FEW, y)
@@ -507,6 +524,7 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
 
 # (name, public class, what is attacked); names of options stand in the name as users write them.
 ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
+    ("density", PrivateGPDensity, density("laplace", 20_000, epsilon=2.5, delta=0.01)),
     ("outputs, gaussian", PrivateGPRegressor, regressor(mechanism="gaussian")),
     (
         "outputs, unbiased",
@@ -741,6 +759,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("records, laplace", BinnedGP, bins(BinnedGP, "records", "laplace", **SMALL)),
     ("outputs", PrivateFunction, function()),
     ("outputs, not stationary", PrivateFunction, function(kernel=VARYING)),
+    ("outputs, noise by row", PrivateFunction, function(noise_variance=[0.2, 0.5, 0.9])),
     ("inducing", PrivateFunction, function(inducing=FEW)),
     ("records", PrivateFunction, function_of_records()),
     ("one path", PosteriorPaths, paths(1, 0.0, 800)),
