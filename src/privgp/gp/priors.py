@@ -94,9 +94,8 @@ def of_one_kernel(models: Sequence[Hyperparameters]) -> list[list[int]]:
     """
     found: dict[tuple[object, ...], list[int]] = {}
     for place, model in enumerate(models):
-        map_ = model.input_map
-        mapped = map_.share, map_.knots.tobytes(), map_.ranks.tobytes(), map_.plain
-        found.setdefault((repr(kernel_tree(model.kernel)), *mapped), []).append(place)
+        key = repr(kernel_tree(model.kernel)), *model.input_map.key
+        found.setdefault(key, []).append(place)
     return [*found.values()]
 
 

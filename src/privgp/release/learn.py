@@ -28,6 +28,7 @@ from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.classes import functions_of, outcomes_of
+from privgp.release.dispersion import Squares
 from privgp.release.features import RecordsAtPoints
 from privgp.release.parts import Function, Part, answer_of
 from privgp.release.rates import learn_rates
@@ -173,11 +174,20 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models
     elif asked.hyperparameters == "learned" and not models:
-        models = (learn if plan.unit is None else learn_rates)(f, numbers, task.priors)
+        models = _learn(task)
     models = models or (plan.start,)
     part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
     answer: Any = answer_of(asked, part)
     return replace(part, noise_variance=answer.noise_variance), answer
+
+
+def _learn(task: Task) -> Models:
+    """Models of a number, or of the logarithm of a rate."""
+    plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
+    if plan.unit is None:
+        return learn(f, numbers, task.priors)
+    squares = Squares.of(plan, numbers) if len(task.spent) == 1 else None
+    return learn_rates(f, numbers, task.priors, squares)
 
 
 @learn_models.register
