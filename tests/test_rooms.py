@@ -183,15 +183,11 @@ PLANTED = {
     ),
     "command: a column of a loaded table": (
         "privgp.command.release",
-        "from privgp.command.io.tables import load\n\n\n"
+        "from privgp.tables.source import load\n\n\n"
         "def column(source):\n    frame = load(source, ['cost'])\n    return frame['cost']",
     ),
-    "command: a column of a whole table": (
-        "privgp.command.search.bayes",
-        "def total(path):\n    source, frame = load_whole(path, ['cost'])\n    return sum(frame['cost'])",
-    ),
     "command: private inputs of a request": (
-        "privgp.command.search.grid",
+        "privgp.command.grid",
         "def widest(request):\n    X, people, y = request.all_columns('cost')\n    return X.max()",
     ),
     "command: planned by private inputs": (
@@ -324,6 +320,7 @@ def test_the_vault_keeps_quiet():
         ("privgp.vault.validate", "def refuse(y):\n    raise ValueError(y)"),
         ("privgp.vault.validate", "def refuse(y):\n    raise ValueError(f'{y[0]} is too large')"),
         ("privgp.vault.stream", "from privgp.storage import archive"),
+        ("privgp.vault.measure", "from privgp.tables.parser import read_rows"),
         ("privgp.vault.measure", "from privgp.plan.plan import anything"),
         ("privgp.vault.states.files", "def keep(path):\n    return open(path)"),
         ("privgp.vault.states.kept", "def refuse(c, y):\n    raise ValueError(c.too_many(y, 1))"),
@@ -369,7 +366,8 @@ def test_the_tables_name_nothing_that_is_gone():
     titles = {f"{f.title} {each.arg}" for f in watch().functions for each in f.parameters}
     named = {*private.PUBLIC_PARAMETERS, *private.PRIVATE_PARAMETERS, *private.TRUSTED_PARAMETERS}
     assert named <= titles
-    functions = [*watch().functions, *watch().vault_functions.values()]
+    reading = [each for module in HOUSE.room("tables") for each in private.functions_of(module)]
+    functions = [*watch().functions, *watch().vault_functions.values(), *reading]
     names = {each.node.name for each in functions}
     assert names >= private.RELEASED | private.READERS | private.KEEPERS | private.TABLES
     assert {name for name, place in private.PUBLIC_ELEMENTS} <= names

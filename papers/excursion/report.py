@@ -1,7 +1,7 @@
 """Excursion sets from one private sample path: tables 1 to 4 and figures 4, 7 and 8 of Maciazek 2026.
 
-Paper's method: its bounds, settings chosen by cross-entropy. Default: the least proved bounds,
-settings chosen for one path, and a filter over the path chosen on synthetic data.
+Paper's method: the bounds of its author's scripts, settings chosen by cross-entropy. Default: the least
+proved bounds, settings chosen for one path, and a filter over the path chosen on synthetic data.
 """
 
 from __future__ import annotations
@@ -12,25 +12,30 @@ from typing import Protocol
 from papers.excursion.london import London, LondonTask
 from papers.excursion.map import london
 from papers.excursion.plumes import SIDE, plumes
+from papers.excursion.printed import PATH
 from papers.excursion.rows import Effort, Row, Setting
-from papers.excursion.tables import LAYOUTS, NOISES, PLUME_NOISES, SIZES, Found
+from papers.excursion.tables import LAYOUTS, NOISES, PLUME_NOISES, SIZES, Found, Layout
 from papers.shared.parallel import for_each
 from papers.shared.report import Report, Request, Result, Section
 
-FULL, QUICK = Effort(100, 100, 1000, 20, 100), Effort(12, 12, 40, 5, 3)
-FULL_LARGE, QUICK_LARGE = Effort(24, 24, 200, 20, 20), Effort(5, 5, 12, 5, 1)
+FULL, QUICK = Effort(200, 100, 500, 20, 40), Effort(12, 12, 40, 5, 3)
+FULL_LARGE, QUICK_LARGE = Effort(40, 24, 150, 20, 15), Effort(5, 5, 12, 5, 1)
 WORDS = {
-    1: ("Delta 0.005. Paper's method: its bounds, settings of the least mean cross-entropy. It prints no "
-        "ranges for its search; those of public scripts of its author are taken: lengthscales up to 1 and r "
-        "up to 5, with two inputs up to 0.5 and 8.",),
+    1: ("Delta 0.005. Paper's method: settings of the least mean cross-entropy, under the bound of the "
+        "author's scripts. It is that of lemma B.7 divided by the root of 2, which holds with one input "
+        "(docs/proofs/paths.md). Lengthscales are searched from 0.08 to 1 and r from 0.05 to 5, and "
+        "beyond in two refinements; with two inputs from 0.05 to 0.5 and from 0.25 to 8.",
+        "Functions are drawn as the scripts draw them. On 800 points they reject those whose set has a "
+        "volume outside 0.1 to 0.9, more than 13 pieces, or pieces narrower than 0.05 on average. The "
+        "paper does not mention it, and without it no row comes out.",),
     2: ("Table 1 prints an effective dimension of 52 and an IoU of one path of 0.801 where tables 2 and 3 "
-        "print 52.7 and 0.797.",
-        "A function that never changes sign has an IoU of 0 or 1, which widens the quartiles. The scripts "
-        "can reject functions by the size of their set; the paper does not say whether it did.",),
+        "print 52.7 and 0.797.",),
     3: ("Delta 0.5/n. The printed gap for 50 records, 8.7 [5.5, 13.4], is that of noise to signal 0.43 in "
         "table 2, digit for digit; 0.727 against 0.852 would be about 14.",),
-    4: ("Delta 0.001. The paper does not say how wide or steep its plumes are, nor how wide its filter: "
-        "compare trends.",),
+    4: ("Delta 0.001. Plumes have the defaults of the author's script, widths of 0.20 to 0.35 and a "
+        "steepness of 5, and its filter of 2 of 60 pixels. The scripts' bound with two inputs is the generic "
+        "one divided by the root of 2, which is false (docs/proofs/paths.md): these rows of the paper's "
+        "method promise less than epsilon 10 and serve the comparison only.",),
 }  # fmt: skip
 SHORT = "A short run: two inputs have 100 records here, and columns are missing."
 
@@ -103,16 +108,40 @@ def _tables(
         medians, ends = layout.results(found)
         (details if layout.number == 2 else results).extend(medians)
         details += ends
-        sections.append(layout.section(found, (*WORDS[layout.number], *note)))
+        said = (*WORDS[layout.number], _effort(found), *_inside(layout, found), *note)
+        sections.append(layout.section(found, said))
     for row in rows:
         where = _where(row.setting)
         results += [
-            Result(f"IoU of one path, paper's bounds, settings chosen for a path, {where}", None,
+            Result(f"IoU of one path, scripts' bounds, settings chosen for a path, {where}", None,
                 row.papers_for_a_path, None),
             Result(f"IoU of PrivateGPRegressor for records, {where}", None, None, row.regressor),
             Result(f"IoU of one path on the same data, {where}", None, None, row.path_there),
         ]  # fmt: skip
     return results, details, sections
+
+
+def _effort(found: Found) -> str:
+    """Which numbers of draws these columns rest on, beside the paper's."""
+    used = {row.setting.effort for row in found.values()}
+    each = "; ".join(
+        f"{e.tuned} draws to tune on, {e.chosen} to choose cutoffs and filters, {e.judged} to judge, "
+        f"{e.repeats} paths each"
+        for e in sorted(used, key=lambda e: -e.judged)
+    )
+    return f"This run: {each}. The paper: 1,000 draws, 800 points, 50 paths."
+
+
+def _inside(layout: Layout, found: Found) -> tuple[str, ...]:
+    """Whether the medians of one path lie within the printed quartiles."""
+    printed = dict(zip(layout.columns, layout.printed[PATH], strict=True))
+    rows = [(c, found[c].papers[PATH][0], printed[c]) for c in layout.columns if c in found]
+    if any(len(cell) < 3 for *_, cell in rows):
+        return ()
+    within = sum(cell[1] <= value <= cell[2] for _, value, cell in rows)
+    return (
+        f"IoU of one path: the median lies within the printed quartiles in {within} of {len(rows)} columns.",
+    )
 
 
 def _where(setting: Setting) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privgp.gp.kernels.evaluate import evaluate
@@ -18,12 +19,75 @@ from privgp.types import Array
 CHUNK = 25
 NUGGET = 1e-8
 CUTOFFS = np.linspace(0.2, 0.8, 25)
+GRID = 800  # points on which the author's rule looks at a function
+PLUME_WIDTHS, STEEPNESS = (0.20, 0.35), 5.0
+VOLUMES, MOST_PIECES, LEAST_WIDTH = (0.1, 0.9), 13, 0.05
 
 
 def line_draws(
+    count: int,
+    records: int,
+    noise: float,
+    points: int,
+    rng: np.random.Generator,
+    *,
+    author_rule: bool = False,
+) -> PriorDraws:
+    """Paths of the exponential kernel on [0, 1] scaled to height 1 - M, outputs with noise in +-M.
+
+    Parameters
+    ----------
+    count, records, points
+        Numbers of datasets, of records in each, and of points where the function is known.
+    noise
+        M.
+    rng
+        Public randomness.
+    author_rule
+        Draw again what the author's scripts reject (``rejected``), judged on ``GRID`` points.
+
+    """
+    if not author_rule:
+        return _lines(count, records, noise, points, rng)
+    step, rest = GRID // points, count
+    if step * points != GRID:
+        raise ValueError(f"points must divide {GRID}.")
+    found = []
+    while rest > 0:
+        some = _lines(max(rest, 50), records, noise, GRID, rng)
+        good = np.flatnonzero(~rejected(some.truth))[:rest]
+        found.append((some.inputs[good], some.outputs[good], some.truth[good, ::step]))
+        rest -= len(good)
+    inputs, outputs, truth = (np.concatenate(part) for part in zip(*found, strict=True))
+    return PriorDraws(inputs, outputs, some.points[::step], truth)
+
+
+def rejected(truth: Array) -> NDArray[np.bool_]:
+    """The author's rule: which functions have a set that is too small, too large or too broken.
+
+    Parameters
+    ----------
+    truth
+        (draws, points), functions on an even grid of [0, 1].
+
+    Returns
+    -------
+    (draws,)
+        True where the set above 0 has a volume outside ``VOLUMES``, more than ``MOST_PIECES``
+        pieces, or pieces narrower than ``LEAST_WIDTH`` on average.
+
+    """
+    above = truth >= 0.0
+    volume = above.mean(axis=1)
+    pieces = above[:, 0] + (above[:, 1:] & ~above[:, :-1]).sum(axis=1)
+    width = volume / np.maximum(pieces, 1)
+    inside = (volume >= VOLUMES[0]) & (volume <= VOLUMES[1])
+    return np.asarray(~(inside & (pieces <= MOST_PIECES) & (width >= LEAST_WIDTH)), dtype=bool)
+
+
+def _lines(
     count: int, records: int, noise: float, points: int, rng: np.random.Generator
 ) -> PriorDraws:
-    """Paths of the exponential kernel on [0, 1] scaled to height 1 - M, outputs with noise in +-M."""
     grid = np.linspace(0.0, 1.0, points)
     inputs = rng.random((count, records))
     where = np.hstack([np.broadcast_to(grid, (count, points)), inputs])
@@ -45,8 +109,8 @@ def plume_draws(
 ) -> PriorDraws:
     """Two broad plumes on the unit square through a sigmoid, scaled to +-(1 - M), noise in +-M.
 
-    The paper leaves widths, amplitudes and steepness open: widths 0.12 to 0.35, amplitudes 0.5 to 1,
-    a sigmoid over a twelfth of the highest plume.
+    The paper leaves widths, amplitudes and steepness open. Widths and steepness are the defaults of
+    the author's script; amplitudes are 0.5 to 1.
     """
     axis = np.linspace(0.0, 1.0, side)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -57,10 +121,10 @@ def plume_draws(
         for _ in range(2):
             turn = rng.uniform(0.0, 2.0 * np.pi)
             R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-            away = ((where - rng.random(2)) @ R) / rng.uniform(0.12, 0.35, 2)
+            away = ((where - rng.random(2)) @ R) / rng.uniform(*PLUME_WIDTHS, 2)
             height += rng.uniform(0.5, 1.0) * np.exp(-0.5 * (away**2).sum(axis=1))
         level = np.quantile(height[: len(grid)], 0.65)
-        g = 1.0 / (1.0 + np.exp(-12.0 * (height - level)))
+        g = 1.0 / (1.0 + np.exp(-STEEPNESS * (height - level)))
         low, high = g[: len(grid)].min(), g[: len(grid)].max()
         f = (1.0 - noise) * np.clip(2.0 * (g - low) / (high - low) - 1.0, -1.0, 1.0)
         truth.append(f[: len(grid)])

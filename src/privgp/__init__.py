@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.gp.kernels.varying import VaryingLengthscale
     from privgp.ledger.account import Account
     from privgp.ledger.errors import BudgetExceeded, LedgerError, LedgerTampered
     from privgp.ledger.ledger import Ledger
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from privgp.models.regressor import PrivateGPRegressor
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
-    from privgp.plan.file import load_plan
-    from privgp.plan.plan import Plan
+    from privgp.plan.plan import Plan, load_plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.question.outcomes import Count, Label, Number
 
@@ -47,6 +47,7 @@ __all__ = [
     "PrivateGPClassifier",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
+    "VaryingLengthscale",
     "audit",
     "compose",
     "load",
@@ -75,9 +76,10 @@ _HOMES = {
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
+    "VaryingLengthscale": "privgp.gp.kernels.varying",
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
-    "load_plan": "privgp.plan.file",
+    "load_plan": "privgp.plan.plan",
     "open_table": "privgp.models.files",
     "tune_for": "privgp.models.function.tune",
 }

@@ -17,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from papers.shared.choices import exponential_probabilities, permute_and_flip_probabilities
 from privgp import (
@@ -33,6 +33,7 @@ from privgp import (
     PrivateGPClassifier,
     PrivateGPRegressor,
     PrivateGridSearchCV,
+    VaryingLengthscale,
 )
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
@@ -57,6 +58,7 @@ SMALL = {**BUDGET, "epsilon": 2.5}
 FEW = INPUTS[::4]
 LABELS = INPUTS + 0.03, np.zeros(len(INPUTS), int)  # first batches, before that which is attacked
 FEW_RECORDS = np.full((200_000, 1), 0.7), np.full(200_000, 0.5)
+VARYING = DotProduct(0.5) * VaryingLengthscale(0.5, places=[[0.0], [1.0]], factors=[0.5, 2.0])
 TWO_OUTPUTS = PrivateGPRegressor(
     **{**BUDGET, "y_bounds": ((0, 1), (0, 1))}, mechanism="gaussian", hyperparameters="fixed"
 )
@@ -69,15 +71,37 @@ def regressor(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: An
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
-def many_rows() -> Measured:
-    """Rows that are read in blocks without being asked, as if there were many of them."""
-    model = PrivateGPRegressor(**SMALL, hyperparameters="fixed")
+def many_rows(groups: Any = None, **settings: Any) -> Measured:
+    """Rows that are tallied, as if there were many of them: a person's outputs at either end of the
+    bounds."""
+    model = PrivateGPRegressor(**{**SMALL, "hyperparameters": "fixed", **settings})
+    X = INPUTS if groups is None else np.round(np.asarray(groups, dtype=float))[:, None]
 
     def fit(y: Any) -> Any:
-        with mock.patch("privgp.models.kinds.inducing.STREAMED", 5):
+        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
+            return clone(model).fit(X, y, groups=groups)
+
+    pair = ends() if groups is None else ends_of_person(groups)
+    return Measured(fit, pair, GAUSSIAN_DRAWS if settings else 9_000)
+
+
+def many_labels() -> Measured:
+    """Labels of three classes in cells: one changes."""
+    model = PrivateGPClassifier(
+        classes=range(3), epsilon=2.5, delta=0.0, hyperparameters="fixed", mechanism="laplace"
+    )
+
+    def fit(y: Any) -> Any:
+        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
             return clone(model).fit(INPUTS, y)
 
-    return Measured(fit, ends(), 9_000)
+    return Measured(fit, lambda: (np.zeros(12, int), np.r_[1, np.zeros(11, int)]), 9_000)
+
+
+def ends_of_person(groups: Any) -> Callable[[], Any]:
+    """All outputs of the first person at either end of (0, 1)."""
+    mine = groups == groups[0]
+    return lambda: (np.where(mine, 0.0, 0.5), np.where(mine, 1.0, 0.5))
 
 
 def streamed_people() -> Measured:
@@ -330,7 +354,9 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
 
 def function(**settings: Any) -> Measured:
     """The outermost row moves the function most."""
-    made = PrivateFunction(Matern(0.5, nu=2.5), 0.3, **BUDGET, **settings)
+    kernel = settings.pop("kernel", Matern(0.5, nu=2.5))
+    noise = settings.pop("noise_variance", 0.3)
+    made = PrivateFunction(kernel, noise, **BUDGET, **settings)
 
     def run(y: Any) -> Any:
         fresh = clone(made).fit(FEW, y)
@@ -474,6 +500,11 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         regressor(mechanism="gaussian", reconstruct="unbiased", targets=[[0.3]]),
     ),
     (
+        "outputs, unbiased, not stationary",
+        PrivateGPRegressor,
+        regressor(reconstruct="unbiased", targets=[[0.3]], kernel=VARYING, noise_variance=0.1),
+    ),
+    (
         "outputs, laplace",
         PrivateGPRegressor,
         regressor(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000),
@@ -595,6 +626,9 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ),
     ("inducing, people", PrivateGPRegressor, streamed_people()),
     ("cells", PrivateGPRegressor, many_rows()),
+    ("cells, people", PrivateGPRegressor, many_rows(PEOPLE)),
+    ("cells, Gaussian", PrivateGPRegressor, many_rows(**BUDGET, mechanism="gaussian")),
+    ("cells, labels", PrivateGPClassifier, many_labels()),
     (
         "inducing, laplace",
         PrivateGPRegressor,
@@ -677,6 +711,8 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("records, gaussian", BinnedGP, bins(BinnedGP, "records", "gaussian", **BUDGET)),
     ("records, laplace", BinnedGP, bins(BinnedGP, "records", "laplace", **SMALL)),
     ("outputs", PrivateFunction, function()),
+    ("outputs, not stationary", PrivateFunction, function(kernel=VARYING)),
+    ("outputs, noise by row", PrivateFunction, function(noise_variance=[0.2, 0.5, 0.9])),
     ("inducing", PrivateFunction, function(inducing=FEW)),
     ("records", PrivateFunction, function_of_records()),
     ("one path", PosteriorPaths, paths(1, 0.0, 800)),

@@ -22,14 +22,12 @@ from privgp import PosteriorPaths, PrivateFunction, PrivateGPClassifier, Private
 from privgp.gp.growing import NUGGET
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.ledger.amounts import decimal
 from privgp.ledger.chain import Entry, Opened, check, seal_row
 from privgp.ledger.errors import LedgerTampered
-from privgp.ledger.filter import Budget, Cost, Spent, ways
+from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.file import CODEC, unpack_plan
-from privgp.plan.several.plan import JointPlan
-from privgp.plan.several.strategy import JointSums
+from privgp.plan.joint import JointSums
+from privgp.plan.plan import CODEC, unpack_plan
 from privgp.plan.strategy import noise_of
 from privgp.plan.streamed.sums import StreamedSums
 from privgp.privacy.noise import gaussian_noise
@@ -57,6 +55,7 @@ from tests.models.functions import ASKED, function
 from tests.models.functions import X as AGES
 from tests.models.functions import Y as HEIGHTS
 from tests.plan.strategies import ROWS
+from tests.plans import with_part
 
 FORGERIES = int(os.environ.get("PRIVGP_FUZZ", "2000"))
 STRATEGIES = Codec(AnyStrategy | JointSums, "strategy", KERNELS)
@@ -135,8 +134,8 @@ def with_strategy(plan: Any, strategy: Any) -> Any:
         noise = noise_of(strategy, plan.epsilon, plan.delta)
     except (ValueError, ArithmeticError, IndexError):
         noise = plan.noise
-    if not isinstance(plan, JointPlan):
-        return replace(plan, strategy=strategy, noise=noise)
+    if len(plan.parts) == 1:
+        return with_part(plan, strategy=strategy, noise=noise)
     each = zip(plan.parts, strategy.parts, strategy.noises(noise), strict=False)
     parts = tuple(replace(part, strategy=own, noise=shared) for part, own, shared in each)
     return replace(plan, parts=parts, factors=strategy.factors, noise=noise)

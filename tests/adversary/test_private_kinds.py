@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 from privgp import load_plan
-from privgp.command.io.cells import private
-from privgp.gp.columns.kinds import levels_of
+from privgp.command.io import columns
 from privgp.models.kinds import records
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.kinds import levels_of
 from privgp.vault.tables import private_rows
 from tests.adversary.spying import watched
 from tests.command.running import Result, run
@@ -168,7 +168,7 @@ def test_levels_read_off_private_cells_would_be_noticed(
         return peeking(X, inputs) if len({*X["region"]}) > 1 else private_rows(X, inputs)
 
     monkeypatch.setattr(records, "seal_rows", peeked)
-    monkeypatch.setattr(private, "seal_rows", peeked)
+    monkeypatch.setattr(columns, "seal_rows", peeked)
     assert furthest("region", tmp_path) > 1.0
 
 

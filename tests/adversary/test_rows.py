@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import privgp
 from privgp.command.errors import Refusal
-from privgp.command.io.tables import Form, load, open_table
 from privgp.server import reading
 from privgp.server.errors import Refused
+from privgp.tables.parser import TableError
+from privgp.tables.source import Form, load, open_source
 from tests.command.running import assert_refused, run
 
 CASES = int(os.environ.get("PRIVGP_FUZZ", "300"))
@@ -67,11 +68,11 @@ def of_python(path: Path) -> Rows:
 
 
 def of_the_command(path: Path) -> Rows:
-    return cells(load(open_table(path, Form(delimiter=",")), NAMES))
+    return cells(load(open_source(path, Form(delimiter=",")), NAMES))
 
 
 def of_the_server(path: Path) -> Rows:
-    reading.count_rows(path)
+    reading.check_rows(path, 10**6)
     with reading.hide_problems():
         return of_python(path)
 
@@ -201,11 +202,13 @@ def test_other_encodings_are_the_same_table(tmp_path: Path, encoding: str, endin
     data = text.encode(encoding)
     path = tmp_path / f"t{ending}"
     path.write_bytes(gzip.compress(data) if ending == ".csv.gz" else data)
-    source = open_table(path, Form(encoding=encoding))
+    source = open_source(path, Form(encoding=encoding))
     assert cells(load(source, NAMES)) == [("1", 'é\n"b";', "5"), ("2", "c", "6")]
     path.write_bytes(gzip.compress(data[:-5]) if ending == ".csv.gz" else data[:-5])
-    with pytest.raises(Refusal):
+    with pytest.raises(TableError):
         load(source, NAMES)
+    with pytest.raises(TableError):
+        open_source(path, Form(encoding=encoding))
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_when_stopped_it_says_that_nothing_is_lost(
         raise problem
 
     with monkeypatch.context() as patch:
-        patch.setattr("privgp.command.io.tables.write_table", stop)
+        patch.setattr("privgp.command.io.results.write_table", stop)
         result = run("paths", "release", state, GRID, "-o", tmp_path / "out.csv")
     assert_one_sentence(result, code=1)
     assert "ask again for the same paths" in result.err

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from privgp.command.io import columns
+from privgp.tables.source import load, open_source
 from privgp.vault import table as private_columns
 from tests.command.running import BUDGET, COLUMNS, assert_refused, people_table, run
 from tests.command.test_function import KERNEL
@@ -89,7 +90,7 @@ def test_cells_of_private_inputs_are_numbers_whatever_the_others_are(tmp_path):
     for last in ("3", "2.5", " 1e3 "):
         path = tmp_path / "records.csv"
         pl.DataFrame({"x": ["1", "9007199254740993", last], "y": ["1"] * 3}).write_csv(path)
-        source = columns.Source(path, ("x", "y"))
-        frame = pl.read_csv(path, infer_schema=False)
+        source = open_source(path)
+        frame = load(source, ["x", "y"])
         found = columns.private_columns(frame, ["x"], source).to_numpy()
         assert found[:2].tolist() == [[1.0], [9007199254740992.0]]

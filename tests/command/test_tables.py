@@ -603,6 +603,6 @@ def test_maps_of_counts_are_called_rates(tmp_path: Path, units: str | None) -> N
     told = json.loads(areas.read_text())
     assert {each["properties"]["name"] for each in told["features"]} == {name}
     done = run("predict", release, "--grid", "3", "-o", grid)
-    assert "std of the rate" in done.out
+    assert "each std are those of the rate" in done.out
     with xarray.open_dataset(grid) as read:
         assert read.attrs["title"] == title

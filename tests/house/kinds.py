@@ -11,10 +11,10 @@ KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
     "Strategy", "OutputSums", "GroupSums", "StreamedSums", "StreamedGroups", "Bins", "HalvedBins", "BinSums", "JointSums",
     "ClassSums", "ClassGroupSums", "Features", "PeopleBins", "PeopleHalvedBins", "PeopleFeatures",
-    "Plan", "JointPlan", "FunctionModel", "RecordsModel", "PathModel",
+    "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",
-    "Posterior", "AtTargets", "RatePosterior", "Rates", "Probabilities",
+    "Posterior", "AtTargets", "Cloaked", "RatePosterior", "Rates", "Probabilities",
 }  # fmt: skip
 
 # Places that still ask. Lines may only be removed.

@@ -21,7 +21,7 @@ WATCHED = ("models", "command", "server")
 # Cells become numbers here: cast, split and joined, never computed on.
 READING = ("privgp.command.io",)
 # Modules that load whole tables, private columns included, by the functions TABLES.
-LOADING = ("privgp.command.io.tables",)
+LOADING = ("privgp.tables.source",)
 
 UNAWARE = ("engine", "gp", "privacy", "plan", "release", "ledger")
 UNHEARD = {"y", "X_val", "y_val", "outputs", "validation", "utilities", "private"}
@@ -61,7 +61,7 @@ RELEASED = {
 }  # fmt: skip
 # Elements of a result that are public, by function and place.
 PUBLIC_ELEMENTS = {
-    ("root_utilities", 1), ("load_whole", 0), ("all_columns", 1), ("_inputs_and_people", 1),
+    ("root_utilities", 1), ("all_columns", 1), ("_inputs_and_people", 1),
     ("columns_to_fit", 0), ("columns_to_fit", 2), ("columns_to_fit", 3),
 }  # fmt: skip
 # Classes of the vault that hold nothing private.

@@ -8,8 +8,9 @@ from tests.house.source import House, Module, room_of, within
 
 CHECKS = "privgp.vault.checks"  # of names and places, which are public; never of values
 STATES = "privgp.vault.states"  # what a curator keeps, written through privgp.storage
-# What knows where a private column is, and reads a part of it.
-MAY_READ = ("privgp.storage.tables.Files",)
+# What opens files of tables, and the one name of it that knows where a private column is.
+OPENS = ("privgp.tables.files", "privgp.tables.parser")
+MAY_READ = ("privgp.tables.files.Files",)
 
 MAY_IMPORT = {
     "__future__", "typing", "warnings", "numpy", "opendp", "sklearn", "collections", "dataclasses",
@@ -21,11 +22,11 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # ``plan`` is listed here once somebody saw that it is not handed a private value to compute on.
 FROM_PLAN = {
     "Bins", "HalvedBins", "BinSums", "OutputSums", "JointSums", "Strategy", "RowColumns", "Totals",
-    "Adding", "Chunk", "Rows", "block_number", "sum_blocks", "ENERGIES", "Plan",
+    "Adding", "Chunk", "Rows", "block_number", "sum_blocks", "ENERGIES", "Part",
     "ClassSums", "ClassGroupSums", "Features",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",
-    "MAX_POINTS", "MOST_POINTS", "Inputs",
+    "MAX_POINTS", "MOST_POINTS", "Inputs", "Tally", "Blocks", "sum_parts", "keys_of", "DatabaseRows",
 }  # fmt: skip
 
 SPEAKING = {"print", "open", "input", "breakpoint", "exec", "eval", "repr", "__import__", "compile"}
@@ -63,8 +64,10 @@ def _imports(module: Module) -> set[str]:
             found.add(f"imports {target}")
         if any(within(target, banned) for banned in MAY_NOT_IMPORT_FROM):
             found.add(f"imports {target}")
-        if room == "storage" and not within(module.name, STATES) and target not in MAY_READ:
+        if room == "storage" and not within(module.name, STATES):
             found.add(f"imports {target}, which is for kept states")
+        if any(within(target, opener) for opener in OPENS) and target not in MAY_READ:
+            found.add(f"imports {target}, which opens files")
         if room == "plan" and target.rpartition(".")[2] not in FROM_PLAN:
             found.add(f"takes {target} from plan")
     return found

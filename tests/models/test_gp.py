@@ -118,7 +118,7 @@ def test_the_answers_are_a_frame_of_the_library_that_was_given():
 
 def test_counts_say_by_how_much_a_person_changes_them():
     guarantee = model({"visits": Count(max_change=2, high=15)}).fit(TABLE).guarantee_
-    assert "visits by at most 2" in guarantee.neighbours
+    assert "by at most 2" in guarantee.neighbours
     assert "contribution" in guarantee.unit
 
 

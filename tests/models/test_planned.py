@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, Matern
 from privgp import PrivateGPRegressor
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.noise import LaplaceNoise
+from tests.plans import with_part
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(60, 2))
@@ -154,10 +155,10 @@ def test_a_changed_plan_is_refused() -> None:
     plan = model.plan(X)
     strategy = plan.strategy
     for changed in (
-        replace(plan, strategy=replace(strategy, row_weights=-strategy.row_weights)),
-        replace(plan, strategy=replace(strategy, matrix=0.5 * strategy.matrix)),
+        with_part(plan, strategy=replace(strategy, row_weights=-strategy.row_weights)),
+        with_part(plan, strategy=replace(strategy, matrix=0.5 * strategy.matrix)),
         replace(plan, epsilon=0.5),
-        replace(plan, y_bounds=(-1.0, 1.0)),
+        with_part(plan, y_bounds=(-1.0, 1.0)),
         replace(plan, fingerprint=""),
     ):
         with pytest.raises(ValueError, match="plan was made for other"):

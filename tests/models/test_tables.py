@@ -23,7 +23,7 @@ from privgp import (
 )
 from privgp.models.load import pack_model, unpack_model
 from privgp.pictures.style import figure_bytes
-from privgp.plan.file import load_plan, save_plan
+from privgp.plan.plan import load_plan, save_plan
 
 ROWS = 36
 COLUMNS: Any = {("lat", "lon"): "place", "hour": ("periodic", 24)}

@@ -115,7 +115,7 @@ def test_targets_that_count_are_never_all_left_out():
     plan = planned()
     weights = np.zeros(len(plan.targets))
     weights[1] = 2.0
-    _, shares = accuracy.some_targets(replace(plan, target_weights=weights), 20)
+    _, shares = accuracy.some_targets(replace(plan.parts[0], target_weights=weights), 20)
     assert_allclose(shares.sum(), 1.0)
 
 

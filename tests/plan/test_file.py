@@ -13,10 +13,11 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 import privgp
 from privgp import PrivateGPClassifier, PrivateGPRegressor, load_plan
 from privgp.models.load import DamagedFile
-from privgp.plan.file import CODEC, save_plan
+from privgp.plan.plan import CODEC, save_plan
 from privgp.plan.strategy import noise_of
 from privgp.release.certificate import certificate
 from privgp.storage.archive import PLAN, dump, pack, parse, unpack
+from tests.plans import with_part
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(40, 2))
@@ -181,7 +182,9 @@ def test_weights_that_the_sensitivity_does_not_cover_are_refused(kind: str, tmp_
             replace(strategy, people=strategy.people + 40),
         ]
     for each in bad:
-        (tmp_path / "bad.plan").write_bytes(pack(CODEC.encode(replace(plan, strategy=each)), PLAN))
+        (tmp_path / "bad.plan").write_bytes(
+            pack(CODEC.encode(with_part(plan, strategy=each)), PLAN)
+        )
         with pytest.raises(DamagedFile, match="cannot be loaded"):
             load_plan(tmp_path / "bad.plan")
 
@@ -199,14 +202,16 @@ def test_bins_that_the_sensitivity_does_not_cover_are_refused(kind: str, tmp_pat
         replace(bins, shape=tuple(-n for n in bins.shape)),
         replace(bins, rows=0),
     ):
-        (tmp_path / "bad.plan").write_bytes(pack(CODEC.encode(replace(plan, strategy=each)), PLAN))
+        (tmp_path / "bad.plan").write_bytes(
+            pack(CODEC.encode(with_part(plan, strategy=each)), PLAN)
+        )
         with pytest.raises(DamagedFile, match="cannot be loaded"):
             load_plan(tmp_path / "bad.plan")
 
 
 def test_fractions_are_no_places(tmp_path: Path) -> None:
     plan = regressor(mechanism="gaussian").plan(X)
-    half = replace(plan, strategy=replace(plan.strategy, index=plan.strategy.index + 0.5))
+    half = with_part(plan, strategy=replace(plan.strategy, index=plan.strategy.index + 0.5))
     (tmp_path / "bad.plan").write_bytes(pack(CODEC.encode(half), PLAN))
     with pytest.raises(DamagedFile, match="does not hold whole numbers"):
         load_plan(tmp_path / "bad.plan")
@@ -239,7 +244,7 @@ def test_the_hash_is_of_all_that_is_planned(tmp_path: Path) -> None:
         regressor(mechanism="gaussian", targets=POINTS).plan(X).hash,
         regressor(mechanism="gaussian", y_bounds=(-2, 2.5)).plan(X).hash,
         regressor(mechanism="gaussian").plan(X + 1e-9).hash,
-        replace(plan, functionals=replace(plan.functionals, energy_total=1.0)).hash,
+        with_part(plan, functionals=replace(plan.functionals, energy_total=1.0)).hash,
         replace(plan, made_for=replace(plan.made_for, names=("a", "b"))).hash,
     ]
     assert others[0] == plan.hash
@@ -291,6 +296,6 @@ def test_sums_of_other_classes_than_were_declared_are_refused(classes: int) -> N
     plan = model.plan(X)
     CODEC.decode(CODEC.encode(plan)).check_parts()
     other = replace(plan.strategy, classes=classes)
-    forged = replace(plan, strategy=other, noise=noise_of(other, plan.epsilon, plan.delta))
+    forged = with_part(plan, strategy=other, noise=noise_of(other, plan.epsilon, plan.delta))
     with pytest.raises(ValueError, match="belong"):
         CODEC.decode(CODEC.encode(forged)).check_parts()

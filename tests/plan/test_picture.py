@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 
 from privgp.plan.picture import PRIOR, plot_plan
@@ -15,10 +13,14 @@ class Expecting:
     promised_delta, can_plan_again, learns = 1e-6, True, False
     unit = made_for = None
     error_unit = "in units of the output"
-    strategy = SimpleNamespace(rows=30)
+    rows = 30
 
     def __init__(self, epsilon: float = 1.0) -> None:
         self.epsilon = epsilon
+
+    @property
+    def parts(self) -> list[Expecting]:
+        return [self]
 
     def at(self, epsilon: float) -> Expecting:
         if epsilon < 0.1:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from privgp import PrivateGPRegressor, load_plan
-from privgp.plan.replan import LEAST_EPSILON, least_epsilon
+from privgp.plan.accuracy import LEAST_EPSILON, least_epsilon
 
 rng = np.random.default_rng(3)
 X = np.round(rng.uniform(0, 30, (60, 2)))

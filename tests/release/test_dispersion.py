@@ -21,6 +21,7 @@ def squares(ratio: float, rows: int = 4000, noise_std: float = 1.0) -> tuple[Squ
         inputs=np.arange(20.0)[:, None], index=index, expected=ones, shares=ones, middle=30.0,
         energy=float(np.square(y - 30.0).sum()), noise_std=noise_std, matrix=B, row_weights=ones,
         values=np.bincount(index, y, minlength=20).astype(float), sum_std=1.0,
+        repeats=ones,
     )  # fmt: skip
     return found, mean
 

@@ -164,7 +164,7 @@ EDITS = [
     ((*PART, "measurement", "is_laplace"), None),
     (("type",), "Guarantee"),
     ((*PART, "models", 0, "type"), "Prior"),
-    ((*PART, "models", 0, "kernel", "type"), "DotProduct"),
+    ((*PART, "models", 0, "kernel", "type"), "Exponentiation"),
     ((*PART, "models", 0, "weight"), 0.5),
     ((*PART, "models", 0, "noise_variance"), -1.0),
     ((*PART, "models", 0, "input_map", "share"), 0.5),

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import mean_map
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.build import Budget, Question, make_part
 from tests.conftest import real_data
 
 pytestmark = pytest.mark.statistical
@@ -88,7 +88,7 @@ def test_intervals_of_the_function_are_exact_with_known_hyperparameters():
     X = rng.uniform(0, 8, size=(60, 1))
     points = np.linspace(0.5, 7.5, 8)[:, None]
     question = Question((-6.0, 6.0), kernel, noise, learned=False)
-    plan = make_plan(X, question, Budget(4.0, 1e-2))
+    plan = make_part(X, question, Budget(4.0, 1e-2))
     together = np.vstack([X, points])
     root = np.linalg.cholesky(evaluate(kernel, together) + 1e-10 * np.eye(len(together)))
     f = root @ rng.standard_normal((len(together), 40_000))

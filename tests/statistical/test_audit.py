@@ -10,7 +10,7 @@ import pytest
 
 from privgp import PrivateGPRegressor
 from privgp.audit import trade_off
-from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.build import Budget, Question, make_part
 
 pytestmark = pytest.mark.statistical(failure=1e-6)
 X = np.random.default_rng(0).uniform(size=(30, 1))
@@ -74,7 +74,7 @@ def test_a_design_stopped_after_one_step_is_still_private(monkeypatch):
         choice, "aware_design", lambda h, n, r: aware.aware_design(h, n, r, max_iterations=1)
     )
     few = X[::3]
-    plan = make_plan(
+    plan = make_part(
         few, Question((0.0, 1.0), learned=False, mechanism="gaussian"), Budget(8.0, 1e-2)
     )
     result = trade_off(plan, draws=3_500)
@@ -82,7 +82,7 @@ def test_a_design_stopped_after_one_step_is_still_private(monkeypatch):
     design = build.design
     monkeypatch.setattr(build, "design", lambda *a: design(*a, max_iterations=1))
     question = Question((0.0, 1.0), objective="trace", reconstruct="unbiased")
-    result = trade_off(make_plan(few, question, Budget(8.0, 1e-2)), draws=3_500)
+    result = trade_off(make_part(few, question, Budget(8.0, 1e-2)), draws=3_500)
     assert result.holds, result.describe()
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privgp.storage.tables import open_files
+from privgp.tables.files import open_files
 from privgp.vault.people import person_codes
 from privgp.vault.table import table_people
 from privgp.vault.validate import person_ids

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.gp.columns.kinds import LONGEST_PERIOD, Periodic
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.kinds import LONGEST_PERIOD, Periodic
 from privgp.vault.tables import WRONG, private_rows
 
 COLUMNS: Any = {

@@ -35,13 +35,9 @@ from privgp import (
     PrivateGridSearchCV,
 )
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import (
-    identifiers,
-    output_column,
-    outputs,
-    private_columns,
-)
-from privgp.command.io.tables import Source, load, open_table
+from privgp.command.io.columns import output_column, outputs, private_columns
+from privgp.tables.cells import identifiers
+from privgp.tables.source import Source, load, open_source
 from privgp.vault.people import person_codes
 from privgp.vault.questions import predict_records
 from privgp.vault.scores import (
@@ -193,7 +189,7 @@ def table_of(records: list[Any], ending: str) -> tuple[pl.DataFrame, Source]:
         pl.DataFrame({"v": [str(r) for r in records], "z": ["7"] * len(records)}).write_csv(path)
     else:
         pl.DataFrame({"v": records, "z": [7] * len(records)}, strict=False).write_parquet(path)
-    source = open_table(path)
+    source = open_source(path)
     return load(source, ["v", "z"]), source
 
 
@@ -336,7 +332,7 @@ def test_one_label_of_a_parquet_file_does_not_rewrite_the_others(tmp_path):
     for labels in ([1, 0, 1], [1.0, 0.0, 0.5], ["1", " 0", "x"], [True, False, True]):
         path = tmp_path / "labels.parquet"
         pl.DataFrame({"state": labels}).write_parquet(path)
-        source = open_table(path)
+        source = open_source(path)
         found = outputs(load(source, ["state"]), "state", source, "classification").tolist()
         assert found[:2] == (["true", "false"] if labels[0] is True else ["1", "0"])
 

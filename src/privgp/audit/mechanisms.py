@@ -9,16 +9,15 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from privgp.audit.gaussian import NoisyPair
+from privgp.audit.attacks import NoisyPair, Sampler
 from privgp.audit.progress import Callback, repeat_draws
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.result import TradeOff, Trial
-from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.function.estimator import PrivateFunction
@@ -30,8 +29,8 @@ from privgp.models.search.candidates import candidates_of
 from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
+from privgp.plan.part import Part
 from privgp.plan.plan import Plan
-from privgp.plan.several.plan import JointPlan
 from privgp.publish import forget_fits
 from privgp.types import Array, Random
 from privgp.vault.measure import exact
@@ -58,8 +57,9 @@ def pair_of(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | N
 
 
 @pair_of.register
-def pair_of_plan(plan: Plan, data: Any, neighbour: Any, points: Any = None) -> NoisyPair:
-    """The measurements of two datasets under a plan: outputs y, or for records (X, y)."""
+def pair_of_plan(plan: Plan | Part, data: Any, neighbour: Any, points: Any = None) -> NoisyPair:
+    """The measurements of two datasets under a plan: outputs y, or for records (X, y); of several
+    outcomes a column each."""
     if (data is None) != (neighbour is None):
         raise ValueError("give both data and neighbour, or neither for the worst there are.")
     strategy, bounds = plan.strategy, plan.y_bounds
@@ -71,21 +71,15 @@ def pair_of_plan(plan: Plan, data: Any, neighbour: Any, points: Any = None) -> N
     elif strategy.distinct_inputs is None:
         raise ValueError("with inducing inputs only the worst neighbours are attacked.")
     else:
-        first, second = (clip_outputs(y, strategy.rows, bounds) for y in (data, neighbour))
-        _check_one_person(first != second, strategy.people)
+        several, rows = np.ndim(bounds) == 2, strategy.rows
+        first, second = (
+            check_output_columns(y, rows, len(bounds)) if several else clip_outputs(y, rows, bounds)
+            for y in (data, neighbour)
+        )
+        _check_one_person(
+            np.any(first != second, axis=tuple(range(1, first.ndim))), strategy.people
+        )
         low, high = (exact(strategy, y, bounds) for y in (data, neighbour))
-    return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
-
-
-@pair_of.register
-def _(plan: JointPlan, data: Any, neighbour: Any, points: Any) -> NoisyPair:
-    """The measurements of two tables of several outputs."""
-    if data is None or neighbour is None:
-        return pair_of_plan(cast(Any, plan), data, neighbour)
-    strategy, bounds = plan.strategy, plan.y_bounds
-    first, second = (check_output_columns(y, strategy.rows, len(bounds)) for y in (data, neighbour))
-    _check_one_person(np.any(first != second, axis=1), strategy.people)
-    low, high = (exact(strategy, y, cast(Any, bounds)) for y in (first, second))
     return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
 
 

@@ -15,7 +15,8 @@ from functools import cache
 import typer
 
 from privgp.command.app import app
-from privgp.command.errors import Failure, Refusal, one_line
+from privgp.command.errors import Failure, Refusal, in_options, one_line
+from privgp.tables.parser import TableError
 
 PAIRS = "--x-bounds"
 BOUNDS, FURTHER = "--bounds", "--further-bounds"  # of the first output, and of all others
@@ -78,6 +79,8 @@ def run_application(
             sys.stdout.flush()
     except (Refusal, Failure) as stop:
         return _stop(str(stop), stop.code, arguments)
+    except TableError as problem:
+        return _stop(in_options(str(problem)), Refusal.code, arguments)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except MemoryError:

@@ -8,14 +8,13 @@ import typer
 
 from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
+from privgp.command.bayes import bayes
 from privgp.command.demo import demo
+from privgp.command.grid import grid
 from privgp.command.plan import plan
 from privgp.command.published import certificate, inspect, predict
-from privgp.command.release import release
-from privgp.command.search.bayes import bayes
-from privgp.command.search.grid import grid
+from privgp.command.release import release, update
 from privgp.command.serve import serve
-from privgp.command.update import update
 
 app = typer.Typer(
     name="privgp",
@@ -44,7 +43,15 @@ for subcommand in (plan, release, update, predict, inspect, certificate, demo, s
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
 _group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)
-_group("paths", paths.calibrate, paths.create, paths.release, paths.excursion, paths.inspect)
+_group(
+    "paths",
+    paths.calibrate,
+    paths.tune,
+    paths.create,
+    paths.release,
+    paths.excursion,
+    paths.inspect,
+)
 _group("search", grid, bayes)
 
 

@@ -92,8 +92,8 @@ def trade_off(
     _check_probability(failure_probability)
     check_files([(data, TABLES)], [(plot, PICTURES)], force=force)
     from privgp import audit
-    from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.request import Request, public_computation
+    from privgp.tables.cells import FILL_IN
 
     request = Request(
         data=data or Path(), inputs=inputs or "x", output=None, mechanism=law,

@@ -109,7 +109,7 @@ def _write_data(data: Path, points: Path) -> None:
     from sklearn.datasets import load_diabetes
 
     from privgp.command.io.axes import grid
-    from privgp.command.io.tables import write_table
+    from privgp.command.io.results import write_table
 
     people = load_diabetes(scaled=False)
     table = pl.DataFrame(people.data, schema=list(people.feature_names), orient="row")

@@ -24,7 +24,8 @@ OPTIONS = {
     for name in (
         *("domain", "noise_std", "sensitivity", "dominance", "extra_noise", "n_paths", "threshold"),
         *("vote", "smoothing", "label_noise", "loss_bounds", "max_points", "coverage", "exposure"),
-        *("groups", "output", "inputs"),
+        *("groups", "output", "inputs", "delimiter", "encoding", "date_format", "decimal_comma"),
+        *("decimal_point", "dates", "categories", "numbers"),
     )
 }
 # How the library's sentences mention arguments.
@@ -36,7 +37,12 @@ QUOTED = re.compile(r"`(\w+)(?:='(\w+)')?`")
 
 def in_options(text: str) -> str:
     """A text of the library with its `names` as options."""
-    return QUOTED.sub(lambda m: f"{OPTIONS[m[1]]} {m[2] or ''}".rstrip(), text)
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        return f"{OPTIONS[name]} {value or ''}".rstrip() if name in OPTIONS else found[0]
+
+    return QUOTED.sub(option, text)
 
 
 class Refusal(Exception):
@@ -62,7 +68,7 @@ class Failure(Exception):
 def refusal(problem: Exception, **options: str) -> Refusal:
     """What the library refuses, in the command's words: ``y_bounds must`` is ``--bounds must``, and
     ``protect='records'`` is ``--protect records``."""
-    sentence, *_ = [*str(problem).strip().splitlines(), "This cannot be computed."]
+    sentence, *_ = [*in_options(str(problem)).strip().splitlines(), "This cannot be computed."]
     names = OPTIONS | options
     sentence = LEFT_OUT.sub(lambda m: f"{m[1]}eave {names.get(m[2], m[2])} out", sentence)
     sentence = SET_TO.sub(lambda m: f"{names[m[1]]} {m[2]}" if m[1] in names else m[0], sentence)
@@ -91,16 +97,6 @@ def one_line(text: str) -> str:
     """Printable text on one line that is not too long."""
     shown = printable(" ".join(text.split()))
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
-
-
-def list_names(names: Sequence[str], most: int = 20) -> str:
-    """'a', 'b' and 'c', shortened when there are many."""
-    quoted = [f"'{name}'" for name in names[:most]]
-    if len(names) > most:
-        return f"{', '.join(quoted)} and {len(names) - most} more"
-    if len(quoted) < 2:
-        return "".join(quoted) or "none"
-    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
 
 
 def plural(count: int, thing: str) -> str:

@@ -47,12 +47,12 @@ def create(
 
     from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.axes import read_ranges
-    from privgp.command.io.cells.kinds import FILL_IN
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import guard_state
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.tables import made_up_records
+    from privgp.tables.cells import FILL_IN
 
     request = Request(
         data=data, output=output, mechanism="gaussian", about_missing=FILL_IN, **asked
@@ -108,9 +108,8 @@ def ask(
     from polars import Series
 
     from privgp.command.io.columns import question_rows
-    from privgp.command.io.results import picture_lines, write_picture
+    from privgp.command.io.results import picture_lines, write_picture, write_table
     from privgp.command.io.states import answers, guard_answers
-    from privgp.command.io.tables import write_table
     from privgp.models.function.estimator import PrivateFunction
 
     function = open_own(state, PrivateFunction.load_state)

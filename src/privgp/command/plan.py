@@ -51,9 +51,9 @@ def plan(
     check_files([(data, MANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
     from privgp.command.io.request import Request, make_plan, plan_warnings, public_computation
     from privgp.command.io.results import contains, picture_lines, write_picture
-    from privgp.plan.file import save_plan
-    from privgp.plan.replan import check_error, least_epsilon
-    from privgp.plan.several.arguments import are_several
+    from privgp.plan.accuracy import check_error, least_epsilon
+    from privgp.plan.inputs.arguments import are_several
+    from privgp.plan.plan import save_plan
 
     if (asked["epsilon"] is None) == (for_error is None):
         raise Refusal("Give either --epsilon or --for-error.")

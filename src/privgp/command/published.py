@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, list_names, plural
+from privgp.command.errors import Refusal, plural
+from privgp.command.io import averages as a
 from privgp.command.io.files import (
     CERTIFICATES,
     NEW_TABLES,
@@ -18,6 +19,14 @@ from privgp.command.io.files import (
     open_own,
 )
 from privgp.command.io.screen import progress, tell, warn
+from privgp.tables.parser import list_names
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    from privgp.command.io.answers import Answers
+    from privgp.plan.inputs.inputs import Inputs
+    from privgp.release.release import Release as ReleaseValue
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
 PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
@@ -46,6 +55,7 @@ TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
 GRIDDED = (".nc", ".geojson")
 
 
+@o.take_options(o.ReleaseOptions, only="delimiter decimal_comma encoding date_format")
 def predict(
     release: o.Release,
     data: o.OptionalData = None,
@@ -56,23 +66,34 @@ def predict(
     contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
-    delimiter: o.Delimiter = None,
-    decimal_comma: o.DecimalComma = None,
-    encoding: o.Encoding = None,
-    date_format: o.DateFormat = None,
+    simultaneous: Annotated[bool, o.plain(a.SIMULTANEOUS_HELP, "--simultaneous")] = False,
+    average: Annotated[str | None, o.plain(a.AVERAGE_HELP, metavar="by=COLUMN")] = None,
+    areas: Annotated[Path | None, o.plain(a.AREAS_HELP, metavar="POLYGONS")] = None,
     keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
     label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
     force: o.Force = False,
     json: o.Json = False,
+    **written: Any,
 ) -> None:
     """Predict from a release: the table with further columns mean, std, low and high; of labels, the
     most probable one and the probability of each with its interval. Of a release that protects whole
     records these columns alone, unless you say --keep. Free, as often as you like."""
     files = [(out, (*NEW_TABLES, *GRIDDED)), (plot, PICTURES), (page, PAGES)]
-    check_files([(release, RELEASES), (data, TABLES)], files, force=force)
+    reads = [(release, RELEASES), (data, TABLES), (areas, (".geojson", ".json"))]
+    check_files(reads, files, force=force)
     on_grid = grid is not None or grid_bounds is not None
+    if average is not None or areas is not None:
+        _averages(
+            release, data, out, inputs, written, average, areas, coverage, plot, json,
+            others=on_grid or contours or observation or simultaneous or keep is not None or page,
+        )  # fmt: skip
+        return
+    if simultaneous and (observation or out is None):
+        raise Refusal(
+            "--simultaneous is for intervals of the function at rows, without --observation."
+        )
     if data is not None and on_grid:
         raise Refusal("--grid and --grid-bounds take the place of NEW: leave out one of them.")
     if data is None and keep is not None:
@@ -87,76 +108,78 @@ def predict(
         raise Refusal("--label is the output's name for --page, and goes with it.")
     if contours is not None and (out is None or out.suffix != ".geojson"):
         raise Refusal("--contours is for a .geojson file: give --out such as map.geojson.")
-    if out is None:
-        _only_pages(release, plot, page, label, observation, json)
-        return
-    if out.suffix in GRIDDED and not on_grid:
+    if out is not None and out.suffix in GRIDDED and not on_grid:
         raise Refusal(f"A {out.suffix} file holds a grid: give --grid instead of NEW.")
     from polars import DataFrame
 
-    from privgp.command.io.answers import answer_of
-    from privgp.command.io.cells.grid import grid_of
-    from privgp.command.io.cells.maps import read_contours, write_grid
+    from privgp.command.io.answers import Answers
+    from privgp.command.io.axes import grid_of
     from privgp.command.io.columns import kept_columns, question_rows, refuse_questions
-    from privgp.command.io.page import write_page
-    from privgp.command.io.results import picture_lines, write_picture
-    from privgp.command.io.tables import Form, write_table
+    from privgp.command.io.maps import read_contours, write_grid
+    from privgp.command.io.results import picture_lines, write_table
     from privgp.models.load import load as load_release
     from privgp.release.prediction import check_coverage
+    from privgp.tables.source import Form
 
     with refuse_questions():
         check_coverage(coverage)
     asked = None if contours is None else read_contours(contours)
     model = open_own(release, load_release)
-    answer, lattice = answer_of(model), None
+    answers, lattice = Answers(model), None
+    answers.check(observation)
+    if out is None:
+        with progress(1) as step:
+            step("Drawing")
+            _draw(answers, plot, page, release.stem, label, observation)
+        shown = [*picture_lines(page), *picture_lines(plot)]
+        tell({"page": page, "plot": plot}, shown, model.guarantee_, as_json=json)
+        return
     warnings: list[str] = []
+    hidden = _hides_inputs(answers.release)
     if data is None:
-        lattice = grid_of(model._released, grid, grid_bounds)
+        lattice = grid_of(answers.release, grid, grid_bounds)
         X = whole = lattice.table()
     else:
-        form = Form(delimiter, decimal_comma, encoding, date_format)
+        form = Form(**written)
         X, whole = question_rows(model, release, data, inputs, form), DataFrame()
-        keep = not _hides_inputs(model) if keep is None else keep
+        keep = not hidden if keep is None else keep
         if keep:
-            whole = kept_columns(model._released, data, X.columns, form)
-        if _hides_inputs(model):
+            whole = kept_columns(answers.release, data, X.columns, form)
+        if hidden:
             warnings = [(KEPT if keep else NOT_KEPT).format(out=out)]
-    if observation and answer.of_labels:
-        raise Refusal("--observation does not go with labels, whose probability says it already.")
-    other = [name for name in whole.columns if name not in X.columns]
-    if {*answer.names} <= {*other}:  # earlier predictions, which these replace
-        whole = whole.drop(*answer.names, *({"simulation"} & {*other}))
-    taken = {*answer.names} & {*whole.columns}
-    names = [f"predicted_{name}" for name in answer.names] if taken else [*answer.names]
-    with progress(answer.steps(X.height) + 1) as step:
-        predicted = answer.at(X, step, coverage, observation)
+    with progress(answers.steps(X.height) + 1) as step:
+        predicted = answers.at(X, step, coverage, observation, simultaneous)
         step("Writing")
-        values = dict(zip(names, predicted, strict=True))
+        other = [name for name in whole.columns if name not in X.columns]
+        if {*predicted} <= {*other}:  # earlier predictions, which these replace
+            whole = whole.drop(*predicted, *({"simulation"} & {*other}))
+        taken = not {*whole.columns}.isdisjoint(predicted)
+        names = {name: f"predicted_{name}" if taken else name for name in predicted}
+        values = {names[name]: column for name, column in predicted.items()}
+        mapped = {shown: names[column] for shown, column in answers.map_columns().items()}
         if lattice is not None and out.suffix in GRIDDED:
-            columns = write_grid(
-                model._released, lattice, values, out, answer.map_columns(names), asked
-            )
+            columns = write_grid(answers.release, lattice, values, out, mapped, asked)
         else:
             frame = DataFrame({**whole.to_dict(), **values})
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
-        if plot is not None:
-            write_picture(answer.plot(observation, X if lattice is None and keep else None), plot)
-        if page is not None:
-            write_page(model._released, page, release.stem, label)
+        points = X if lattice is None and keep else None
+        _draw(answers, plot, page, release.stem, label, observation, points)
     lines = [
-        f"Predicted {plural(X.height, 'row')} into {out}: {answer.describe_columns(names, observation)}",
-        f"{answer.interval(names)} of probability {coverage:g}.",
+        f"Predicted {plural(X.height, 'row')} into {out}: {list_names([*values])}.",
+        f"Intervals, from low to high, have probability {coverage:g}; they and each std are those of "
+        f"{answers.describe(observation)}.",
         *_unknown_levels(model.inputs_, X),
     ]
     if asked is not None:
-        shown = list_names([*answer.map_columns(names)])
-        lines = [f"Areas between two levels of {shown} are in {out}; 'band' names each."]
+        lines = [
+            f"Areas between two levels of {list_names([*mapped])} are in {out}; 'band' names each."
+        ]
     facts = {
         "predictions": out,
         "rows": X.height,
         "columns": columns,
         "output": model.output_,
-        **answer.facts(names),
+        **answers.facts(names),
         "coverage": coverage,
         "observation": observation,
         "plot": plot,
@@ -170,37 +193,65 @@ def predict(
         warn(warnings)
 
 
-def _hides_inputs(model: Any) -> bool:
-    """Whether a release protects whole records, with their inputs."""
-    return bool(model.protect == "records")
-
-
-def _only_pages(
+def _averages(
     release: Path,
+    data: Path | None,
+    out: Path | None,
+    inputs: str | None,
+    form: dict[str, Any],
+    average: str | None,
+    areas: Path | None,
+    coverage: float,
+    plot: Path | None,
+    json: bool,
+    others: Any,
+) -> None:
+    """Averages in place of predictions."""
+    from privgp.command.io.columns import refuse_questions
+    from privgp.release.prediction import check_coverage
+    from privgp.tables.source import Form
+
+    if out is None or others or (data is None and areas is None):
+        raise Refusal(
+            "--average goes with NEW and --out, --areas with --out; neither goes with a grid, "
+            "--observation, --simultaneous, --keep or --page."
+        )
+    asked = {} if average is None else a.read_average(average)
+    if areas is not None and "by" in asked:
+        raise Refusal("--areas averages over polygons: leave out by= of --average.")
+    if areas is not None and asked and data is None:
+        raise Refusal("weights= of --average are those of the rows of NEW, which is not given.")
+    if out.suffix not in (a.AREA_TABLES if areas is not None else NEW_TABLES):
+        raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
+    with refuse_questions():
+        check_coverage(coverage)
+    a.write_averages(release, data, out, inputs, Form(**form), asked, areas, coverage, plot, json)
+
+
+def _hides_inputs(release: ReleaseValue) -> bool:
+    """Whether a release protects whole records, with their inputs."""
+    return release.parameters.x_bounds is not None
+
+
+def _draw(
+    answers: Answers,
     plot: Path | None,
     page: Path | None,
+    name: str,
     label: str | None,
     observation: bool,
-    json: bool,
+    points: DataFrame | None = None,
 ) -> None:
-    """What is drawn of a release without any rows."""
-    from privgp.command.io.answers import answer_of
-    from privgp.command.io.page import write_page
-    from privgp.command.io.results import picture_lines, write_picture
-    from privgp.models.load import load as load_release
+    """The picture and the page that were asked for."""
+    from privgp.command.io.results import write_page, write_picture
 
-    model = open_own(release, load_release)
-    with progress(1) as step:
-        step("Drawing")
-        if page is not None:
-            write_page(model._released, page, release.stem, label)
-        if plot is not None:
-            write_picture(answer_of(model).plot(observation), plot)
-    facts = {"page": page, "plot": plot}
-    tell(facts, [*picture_lines(page), *picture_lines(plot)], model.guarantee_, as_json=json)
+    if plot is not None:
+        write_picture(answers.plot(observation, points), plot)
+    if page is not None:
+        write_page(answers.release, page, name, label)
 
 
-def _unknown_levels(inputs: Any, X: Any) -> list[str]:
+def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
     """A sentence about rows whose category has a level that the release does not know."""
     if inputs is None:
         return []
@@ -224,13 +275,14 @@ def inspect(
     check_files(
         [(release, RELEASES), (holder, (".json",))], [(certificate, CERTIFICATES)], force=force
     )
+    from privgp.command.io.answers import Answers
     from privgp.command.io.results import read_holder, write_certificate
     from privgp.models.load import load
     from privgp.release.certificate import certificate as facts_of
 
     model, known = open_own(release, load), read_holder(holder)
     facts = facts_of(model)
-    lines = _description(model)
+    lines = _description(Answers(model))
     if "ledger" in facts:
         entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
         lines += ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
@@ -267,12 +319,12 @@ def certificate(
     tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
 
 
-def _description(model: Any) -> list[str]:
-    from privgp.command.io.answers import answer_of
+def _description(answers: Answers) -> list[str]:
     from privgp.release.certificate.wording import output_title
     from privgp.release.spendings import describe_spendings
 
-    release, hidden = model._released, _hides_inputs(model)
+    release = answers.release
+    hidden = _hides_inputs(release)
     names, kinds, name = release.names, release.parameters.columns, release.facts.called
     inputs, reach = f"{release.columns} without names" if names is None else list_names(names), []
     if kinds is not None:
@@ -281,13 +333,13 @@ def _description(model: Any) -> list[str]:
     output = [] if name is None else [f"Output: {output_title(name)}."]
     contains = "none" if hidden else "their values"
     return [
-        model.guarantee_.describe(),
+        release.guarantee.describe(),
         "",
         *describe_spendings(release.spent),
         f"Inputs: {inputs}; the file contains {contains}.",
         *([f"They have {'; '.join(reach)}."] if reach else []),
         *output,
-        *answer_of(model).describe_fit(),
+        *answers.describe_fit(),
         "",
         "The plan it was made with:",
         *release.facts.plan_summary.splitlines(),

@@ -9,7 +9,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dtrsm, dtrsv
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.evaluate import diagonal, mean_variance
 from privgp.gp.kernels.proved import values_by_differences
 from privgp.types import Array
 
@@ -131,7 +131,9 @@ class Coordinates:
         if size:
             cross = self.factor.solve(values_by_differences(self.kernel, self.points, points)).T
         within = values_by_differences(self.kernel, points, points) - cross @ cross.T
-        within.flat[:: len(points) + 1] += NUGGET * variance(self.kernel)
+        # not 0 even where the function is known to be
+        floor = mean_variance(self.kernel, self.inputs)
+        within.flat[:: len(points) + 1] += NUGGET * np.maximum(diagonal(self.kernel, points), floor)
         try:
             corner = np.asarray(cholesky(within, lower=True, check_finite=False))
         except np.linalg.LinAlgError:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import diagonal, evaluate, variance
+from privgp.gp.kernels.evaluate import diagonal, evaluate, mean_variance
 from privgp.types import Array, Integers
 
 JITTERS = (0.0, 1e-12, 1e-10, 1e-8, 1e-6)
@@ -61,7 +61,7 @@ def exact_smoother(
         The kernel matrix is not positive definite even with jitter.
 
     """
-    scale = variance(kernel)
+    scale = mean_variance(kernel, X)
     for jitter in JITTERS:
         K = evaluate(kernel, X).T  # symmetric: Fortran order without a copy
         K.flat[:: len(K) + 1] += noise_variance / counts + jitter * scale
@@ -70,7 +70,7 @@ def exact_smoother(
         except np.linalg.LinAlgError:
             continue
         cross = evaluate(kernel, X, targets)
-        residual = variance(kernel) - np.square(
+        residual = diagonal(kernel, targets) - np.square(
             solve_triangular(factor[0], cross, lower=True, check_finite=False)
         ).sum(axis=0)
         weights = cho_solve(factor, cross, overwrite_b=True, check_finite=False).T
@@ -245,7 +245,9 @@ def node_smoother(kernel: Kernel, nodes: Array, gram: Array, targets: Array) -> 
     factor = cholesky(inner, lower=True, check_finite=False)
     reach = solve_triangular(L, evaluate(kernel, nodes, targets), lower=True, check_finite=False)
     solved = solve_triangular(factor, reach, lower=True, check_finite=False)
-    variances = variance(kernel) - np.square(reach).sum(axis=0) + np.square(solved).sum(axis=0)
+    variances = (
+        diagonal(kernel, targets) - np.square(reach).sum(axis=0) + np.square(solved).sum(axis=0)
+    )
     back = solve_triangular(factor, solved, lower=True, trans="T", check_finite=False)
     weights = solve_triangular(L, back, lower=True, trans="T", check_finite=False).T
     return InducingSmoother(weights, np.maximum(variances, 0.0))

@@ -10,10 +10,10 @@ from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from privgp.models.kept import names_of
-from privgp.plan.advice import bounds_advice, budget_advice
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
+from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.types import Array, Integers, later
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def bind_plan(model: Published, plan: Plan, rows: PublicRows) -> Plan:
     asked = model._parameters(rows.columns)
     for sentence in [*budget_advice(plan), *bounds_advice(asked)]:
         warnings.warn(sentence, UserWarning, stacklevel=3)
-    made = replace(plan, fingerprint=_of(asked, plan, rows), made_for=MadeFor(asked))
+    made = plan.with_question(MadeFor(asked), _of(asked, plan, rows))
     return with_column_names(made, names_of(model))
 
 
@@ -82,7 +82,7 @@ def verify_plan(model: Published, plan: Any, rows: PublicRows) -> Plan:
     """The plan, if it was made for this model and these rows, with the noise that it needs at the
     model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)
-    if made_for is None:
+    if made_for is None or not isinstance(plan, Plan):
         raise ValueError("plan must be what plan(X, groups=groups) of such a model returned.")
     for one in model._alone():
         one._question(rows.columns)  # refuses parameters that no plan was made with
@@ -93,8 +93,8 @@ def verify_plan(model: Published, plan: Any, rows: PublicRows) -> Plan:
         plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
         and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))
         and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
-        and plan.y_bounds == asked.y_bounds
-        and plan.strategy.change == asked.change
+        and [part.y_bounds for part in plan.parts] == [own.y_bounds for own in asked.parts()]
+        and [part.strategy.change for part in plan.parts] == [own.change for own in asked.parts()]
         and plan.rows == rows.count
         and (plan.x_bounds is not None) == (asked.protect == "records")
         and fingerprint(plan.strategy.people) == fingerprint(rows.people)
@@ -105,6 +105,6 @@ def verify_plan(model: Published, plan: Any, rows: PublicRows) -> Plan:
     return made
 
 
-def _of(asked: Parameters, plan: Any, rows: PublicRows) -> str:
+def _of(asked: Parameters, plan: Plan, rows: PublicRows) -> str:
     budget = plan.epsilon, plan.delta, plan.y_bounds, plan.strategy.law
     return fingerprint(asked, rows, budget, plan.strategy)

@@ -1,13 +1,13 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.plan.several.plan import JointPlan
+from privgp.plan.part import Part
+from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import (
     COUNTS,
     LABELLED_RECORDS,
@@ -109,81 +109,89 @@ OF_LABELS = Told(
 )
 
 
-@singledispatch
-def regressor_guarantee(plan: Any, *, simulated: bool, told: Told = VALUES) -> Guarantee:
+def wording_of(part: Part) -> Told:
+    """What a promise says of the outputs of a part."""
+    is_label = part.asked is not None and part.asked.labels() is not None
+    return OF_LABELS if is_label else VALUES
+
+
+def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
-    strategy = plan.strategy
-    assumptions = told.assumptions
-    if plan.x_bounds is not None:
-        protected, assumptions = told.records, RECORDS_ASSUMPTIONS
-        if strategy.whole_people:
-            protected, assumptions = told.people_records, PEOPLE_ASSUMPTIONS
-    else:
-        protected = told.outputs if strategy.people is None else told.person
-        if plan.max_change is not None:
-            alone = strategy.people is None
-            protected = (COUNTS if alone else PERSON_COUNTS).by(plan.max_change)
-            declared = ONE_CHANGE if alone else GROUP_CHANGE
-            assumptions = *assumptions, declared.format(change=exactly(plan.max_change))
-        if plan.unit is not None:
-            assumptions = *assumptions, EXPOSURES
-    what = plan.kind.totals.replace("values", told.values)
-    squares = ", one of them of squares," if strategy.energy_weight > 0 else ","
-    return promise(
-        protected,
-        [plan.noise.event],
-        (plan.epsilon, plan.delta),
-        assumptions=assumptions,
-        mechanism=f"{strategy.size} noisy total{'s' if strategy.size > 1 else ''} of {what}{squares} "
-        f"{told.limited} ({plan.noise.describe()}){FROM_THEM}",
-        sampler=plan.noise.sampler,
-        simulated=simulated,
-    )
-
-
-@regressor_guarantee.register(JointPlan)
-def joint_guarantee(plan: JointPlan, *, simulated: bool, told: Told = VALUES) -> Guarantee:
-    """What the measurement of several outcomes guarantees."""
-    squares = sum(part.energy_weight > 0 for part in plan.strategy.parts)
-    of_squares = f", {squares} of them of squares," if squares else ","
     protected, assumptions = _protection_of(plan)
-    count = len(plan.parts)
     return promise(
         protected,
         [plan.noise.event],
         (plan.epsilon, plan.delta),
         assumptions=assumptions,
-        mechanism=f"{plan.strategy.size} noisy totals of the values of {count} "
-        f"output{'s' if count > 1 else ''}"
-        f"{of_squares} each value clipped to the declared range of its output "
-        f"({plan.noise.describe()}){FROM_THEM}",
+        mechanism=f"{_totals_of(plan)} ({plan.noise.describe()}){FROM_THEM}",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )
 
 
-def _protection_of(plan: JointPlan) -> tuple[Protected, tuple[str, ...]]:
+def _totals_of(plan: Plan) -> str:
+    """What is measured, in words."""
+    size, squares = plan.strategy.size, sum(p.strategy.energy_weight > 0 for p in plan.parts)
+    if len(plan.parts) > 1:
+        of_squares = f", {squares} of them of squares," if squares else ","
+        return (
+            f"{size} noisy totals of the values of {len(plan.parts)} outputs{of_squares} each value "
+            "clipped to the declared range of its output"
+        )
+    (part,) = plan.parts
+    told = wording_of(part)
+    what = part.kind.totals.replace("values", told.values)
+    of_squares = ", one of them of squares," if squares else ","
+    return f"{size} noisy total{'s' if size > 1 else ''} of {what}{of_squares} {told.limited}"
+
+
+def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
     """Whom the guarantee protects, and what it assumes."""
+    told, strategy = wording_of(plan.parts[0]), plan.strategy
+    several = len(plan.parts) > 1
+    if several:
+        told = replace(VALUES, outputs=ROW)
     if plan.x_bounds is not None:
-        if plan.strategy.whole_people:
-            return PEOPLE_RECORDS, PEOPLE_ASSUMPTIONS
-        return RECORDS, RECORDS_ASSUMPTIONS
-    protected = ROW if plan.strategy.people is None else PERSON
-    assumptions: tuple[str, ...] = OUTPUTS_ASSUMPTIONS
+        whole: bool = strategy.whole_people  # type: ignore[union-attr]
+        if whole:
+            return told.people_records, PEOPLE_ASSUMPTIONS
+        return told.records, RECORDS_ASSUMPTIONS
+    alone = strategy.people is None
+    limit = _limits_of_several if several else _limit_of_one
+    protected, assumptions = limit(plan, told.outputs if alone else told.person, alone)
+    counted = () if plan.unit is None else (EXPOSURES,)
+    return protected, (*told.assumptions, *assumptions, *counted)
+
+
+def _limit_of_one(
+    plan: Plan, protected: Protected, alone: bool
+) -> tuple[Protected, tuple[str, ...]]:
+    """Whom the guarantee protects where one person changes an output by less than its range."""
+    change = plan.parts[0].max_change
+    if change is None:
+        return protected, ()
+    declared = ONE_CHANGE if alone else GROUP_CHANGE
+    return (COUNTS if alone else PERSON_COUNTS).by(change), (
+        declared.format(change=exactly(change)),
+    )
+
+
+def _limits_of_several(
+    plan: Plan, protected: Protected, alone: bool
+) -> tuple[Protected, tuple[str, ...]]:
+    """The same of several outputs, each with a limit of its own or none."""
     limits = [
         f"{name} by at most {exactly(change)}"
         for name, change in zip(plan.names, plan.max_changes, strict=True)
         if change is not None
     ]
-    if limits:
-        limited = "; ".join(limits)
-        counts = ", ".join(limit.partition(" by ")[0] for limit in limits)
-        protected = replace(
-            protected,
-            unit=f"{protected.unit}, of {counts} one person's contribution alone",
-            neighbours=f"{protected.neighbours}, and {limited}",
-        )
-        assumptions = (*assumptions, f"one person changes no more than this: {limited}")
-    if plan.unit is not None:
-        assumptions = (*assumptions, EXPOSURES)
-    return protected, assumptions
+    if not limits:
+        return protected, ()
+    limited = "; ".join(limits)
+    counts = ", ".join(limit.partition(" by ")[0] for limit in limits)
+    protected = replace(
+        protected,
+        unit=f"{protected.unit}, of {counts} one person's contribution alone",
+        neighbours=f"{protected.neighbours}, and {limited}",
+    )
+    return protected, (f"one person changes no more than this: {limited}",)

@@ -9,19 +9,19 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import clone
 
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
-from privgp.models.promise import VALUES, Told, regressor_guarantee, simulation, with_assumptions
+from privgp.models.promise import guarantee_of, simulation, with_assumptions
+from privgp.models.queries.mixin import Queries
 from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import remember
+from privgp.plan.accuracy import check_error, least_epsilon
 from privgp.plan.build import Budget
 from privgp.plan.plan import Plan
-from privgp.plan.replan import check_error, least_epsilon
-from privgp.plan.several.plan import JointPlan
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Receipt
 from privgp.release.certificate import utc
@@ -37,7 +37,7 @@ LONGEST = 200
 FITTED = ("release_", "functionals_", "noise_variance_", "output_names_")
 
 
-class Published(SpendsAtFit):
+class Published(Queries, SpendsAtFit):
     _released: Release
     inputs_: Any = None  # what the columns are, where they are not all numbers
     output_: Any = None  # what the output is called, and its units
@@ -52,7 +52,6 @@ class Published(SpendsAtFit):
     kernel_: Any
     input_map_: Any
     noise_variance_: Any
-    _told: ClassVar[Told] = VALUES  # what the promise says of outputs
     _parameters: Any
 
     if TYPE_CHECKING:
@@ -117,12 +116,10 @@ class Published(SpendsAtFit):
         """The exposure of every row by the place of the output that is counted; labels are not."""
         return {}
 
-    def _guarantee(self, plan: Plan | JointPlan) -> Guarantee:
+    def _guarantee(self, plan: Plan) -> Guarantee:
         """What the measurement of a plan promises, with what is assumed besides."""
         simulated = self.random_state is not None
-        return with_assumptions(
-            self, regressor_guarantee(plan, simulated=simulated, told=self._told)
-        )
+        return with_assumptions(self, guarantee_of(plan, simulated=simulated))
 
     def _publish_plan(
         self,
@@ -137,7 +134,7 @@ class Published(SpendsAtFit):
 
         Parameters
         ----------
-        plan : Plan or JointPlan
+        plan : Plan
             What to measure, and the noise.
         data : Sealed
             The private values, as the vault measures them.
@@ -174,7 +171,7 @@ class Published(SpendsAtFit):
 
         Parameters
         ----------
-        plan : Plan or JointPlan
+        plan : Plan
             What was measured.
         measured : Measurement, or one of each outcome
             The noisy numbers.

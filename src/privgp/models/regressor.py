@@ -24,15 +24,16 @@ from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.counts.exposures import Exposures, check_exposure
-from privgp.plan.inputs.arguments import check_bounds, check_inducing_inputs
-from privgp.plan.inputs.rows import Rows
-from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import (
+from privgp.plan.inputs.arguments import (
     are_several,
+    check_bounds,
+    check_inducing_inputs,
     check_output_shares,
     output_bounds,
     per_output,
 )
+from privgp.plan.inputs.rows import Rows
+from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
@@ -68,7 +69,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     objective : what the measurement minimises. "posterior": the error of the posterior; "trace",
         "max" or "logdet": the mean, largest or geometric-mean variance of the noise at the targets.
     reconstruct : "posterior" predicts anywhere. "unbiased" is the papers' output, the non-private
-        prediction plus noise, at the targets only; its objective is "trace" unless given.
+        prediction plus noise at the targets, and elsewhere what follows from these values; its
+        objective is "trace" unless given.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
         are then read in blocks and nothing grows with their number. None: exact, or a usual number of
@@ -264,14 +266,22 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return first, second
 
     def interval(
-        self, X: Table, coverage: float = 0.9, *, observation: bool = False
+        self,
+        X: Table,
+        coverage: float = 0.9,
+        *,
+        observation: bool = False,
+        simultaneous: bool = False,
     ) -> tuple[Array, Array]:
         """The ends (low, high), at every row of X, of an interval that holds the function with this
-        probability; with ``observation``, a new output.
+        probability; with ``observation``, a new output; with ``simultaneous``, the function at all rows
+        of X at once.
 
         They are quantiles of the mixture of models that was learned, so they need not lie evenly
         about the mean. Free, like ``predict``.
         """
+        if simultaneous:
+            return self._band(X, coverage, observation)
         check_is_fitted(self)
         levels = check_coverage(coverage)
         X = rows_at(self, X)

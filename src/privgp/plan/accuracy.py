@@ -1,13 +1,16 @@
-"""The error to expect of a measurement: over the models it was planned for, and over all of a prior.
+"""The error to expect of a measurement: over the models it was planned for, and over all of a prior;
+and the least epsilon for an error.
 
 Everything here is computed from public numbers, before anything private is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -17,13 +20,15 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, mean_variance
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother, node_smoother
 from privgp.gp.threads import one_thread
+from privgp.privacy.budget import MAX_EPSILON
 from privgp.types import Array
 
 if TYPE_CHECKING:
+    from privgp.plan.part import Part
     from privgp.plan.plan import Plan
 
 MOST_TARGETS = 1500  # at which an error is averaged over models
@@ -32,9 +37,12 @@ DRAWS = 32
 MEASUREMENTS = 32  # draws of what is measured under every model
 BLOCK_ENTRIES = 2**21
 EXACT_INPUTS = 1500
+LEAST_EPSILON = 1e-6  # nothing useful is measured with less
+STEP = 4.0
+CLOSE = 1.01
 
 
-def models_of(plan: Plan) -> list[tuple[float, Hyperparameters]]:
+def models_of(plan: Part) -> list[tuple[float, Hyperparameters]]:
     """The models that the error is averaged over, with their weights, which sum to 1.
 
     Where hyperparameters are learned, those the measurement was chosen for; else the given one.
@@ -46,7 +54,7 @@ def models_of(plan: Plan) -> list[tuple[float, Hyperparameters]]:
     return [(model.weight / total, replace(model, weight=1.0)) for model in models]
 
 
-def draws_of(plan: Plan) -> Iterator[Hyperparameters]:
+def draws_of(plan: Part) -> Iterator[Hyperparameters]:
     """Models from the prior of the hyperparameters, all input maps in turn, on a fixed set.
 
     None varies more than a function between the bounds can: its variance, and that of outputs about
@@ -60,19 +68,22 @@ def draws_of(plan: Plan) -> Iterator[Hyperparameters]:
     most = plan.half_width**2
     for place, z in enumerate(ndtri(uniform)[:, :size]):
         prior = plan.priors[place % len(plan.priors)]
-        yield _limit(prior.at(z), prior.start, most)
+        yield _limit(prior.at(z), prior.start, most, plan.functionals.nodes)
 
 
-def _limit(model: Hyperparameters, start: Hyperparameters, most: float) -> Hyperparameters:
+def _limit(
+    model: Hyperparameters, start: Hyperparameters, most: float, nodes: Array
+) -> Hyperparameters:
     """The model with variances of the function and of outputs about it that fit the bounds."""
     kernel, noise = model.kernel, min(model.noise_variance, max(most, start.noise_variance))
-    excess = variance(kernel) / max(most, variance(start.kernel))
+    size, usual = (mean_variance(k, nodes) for k in (kernel, start.kernel))
+    excess = size / max(most, usual)
     if excess > 1.0:
         kernel = ConstantKernel(1.0 / excess, "fixed") * kernel
     return replace(model, kernel=kernel, noise_variance=noise)
 
 
-def variances_under(plan: Plan, model: Hyperparameters, X: Array) -> Array:
+def variances_under(plan: Part, model: Hyperparameters, X: Array) -> Array:
     """Variance of f about the release at the rows of X, if f and outputs follow this model."""
     return posterior(*plan.together(model), [replace(model, weight=1.0)], 0.0).mean_and_variance(X)[
         1
@@ -93,7 +104,7 @@ class _Known:
     start: Array
 
     @classmethod
-    def of(cls, plan: Plan, model: Hyperparameters, X: Array) -> Self:
+    def of(cls, plan: Part, model: Hyperparameters, X: Array) -> Self:
         measured, given = plan.together(model)
         factor = condition(measured, given, model).factor
         cross = model.covariance(X, measured.nodes) @ measured.weights.T
@@ -118,7 +129,7 @@ class _Known:
         return np.asarray(self.factor @ normal)
 
 
-def average_variances(plan: Plan, X: Array) -> Array:
+def average_variances(plan: Part, X: Array) -> Array:
     """Variance of f about the best prediction of someone who only knows that one of the models that
     the plan was made for holds: ``sum_j p_j (left_j + E (m_j - m)^2)``.
 
@@ -154,13 +165,13 @@ def _mixture_variances(weights: Array, models: Sequence[_Known]) -> Array:
     return out
 
 
-def variances_by_draw(plan: Plan, X: Array) -> Array:
+def variances_by_draw(plan: Part, X: Array) -> Array:
     """The same for every draw of the prior, (draws, rows of X)."""
     with one_thread():
         return np.array([variances_under(plan, model, X) for model in draws_of(plan)])
 
 
-def some_targets(plan: Plan, most: int) -> tuple[Array, Array]:
+def some_targets(plan: Part, most: int) -> tuple[Array, Array]:
     """``most`` targets or fewer, evenly picked, and their shares of the whole weight."""
     every = slice(0, None, -(-len(plan.targets) // most))
     weights = plan.target_weights[every]
@@ -169,21 +180,38 @@ def some_targets(plan: Plan, most: int) -> tuple[Array, Array]:
     return plan.targets[every], weights / weights.sum()
 
 
-def expected_error(plan: Plan) -> float:
+def expected_std(plan: Part, X_new: Array, prior_range: float | None = None) -> Array:
+    """Std of f about the release at the rows of X_new; see ``Plan.expected_std``."""
+    X_new, columns = np.asarray(X_new, dtype=float), plan.functionals.nodes.shape[1]
+    X_new = X_new[:, None] if X_new.ndim == 1 and columns == 1 else X_new
+    if X_new.ndim != 2 or X_new.shape[1] != columns:
+        raise ValueError(f"X_new must have {columns} columns.")
+    if prior_range is None:
+        return np.sqrt(average_variances(plan, X_new))
+    if not 0 < prior_range < 1:
+        raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
+    tail = 0.5 * (1.0 - prior_range)
+    stds = np.sqrt(variances_by_draw(plan, X_new))
+    return np.asarray(np.quantile(stds, [tail, 1.0 - tail], axis=0))
+
+
+def expected_error(plan: Part) -> float:
     """Root mean square over the targets and the models, of a posterior."""
     targets, shares = some_targets(plan, MOST_TARGETS)
     return float(np.sqrt(shares @ average_variances(plan, targets)))
 
 
-def error_range(plan: Plan) -> tuple[float, float]:
+def error_range(plan: Part) -> tuple[float, float]:
     """The 5% and 95% quantiles of the root mean square over draws of the prior."""
     targets, shares = some_targets(plan, RANGE_TARGETS)
     low, high = np.quantile(np.sqrt(variances_by_draw(plan, targets) @ shares), (0.05, 0.95))
     return float(low), float(high)
 
 
-def error_without_privacy(plan: Plan) -> float:
+def error_without_privacy(plan: Part) -> float:
     """What the expected error would be, had the outputs themselves been published."""
+    if plan.unbiased is not None:
+        return plan.weighted(np.sqrt(plan.unbiased.variance))
     targets, shares = some_targets(plan, MOST_TARGETS)
     with one_thread():
         squares = [
@@ -216,3 +244,57 @@ def left_by_nodes(model: Hyperparameters, nodes: Array, row_gram: Array, targets
     return node_smoother(
         model.kernel, nodes, K @ (row_gram / model.noise_variance) @ K, goal
     ).variance
+
+
+def check_error(error: Any) -> float:
+    """Refuse what is no error to ask for."""
+    if isinstance(error, bool) or not isinstance(error, Real) or not 0 < float(error) < math.inf:
+        raise ValueError("error must be a positive number.")  # unquoted: it may be y by mistake
+    return float(error)
+
+
+def least_epsilon(plan_at: Callable[[float], Plan], error: float) -> float:
+    """The least epsilon, within 1%, at which the plan expects at most this error.
+
+    From 1 in steps of a factor of 4 to where the answer changes, then by halving the factor between.
+    The error falls with epsilon but for small steps where the choice of groups changes; the epsilon
+    that is returned was planned for and expects at most ``error``. Never less than 1e-6. ValueError
+    if the largest epsilon is not enough.
+    """
+
+    def reaches_error(epsilon: float) -> bool:
+        return bool(np.all(plan_at(epsilon).expected_error() <= error))
+
+    enough = short = 1.0
+    if reaches_error(1.0):
+        while short >= enough:
+            short = max(LEAST_EPSILON, enough / STEP)
+            if reaches_error(short):
+                enough = short
+                if enough == LEAST_EPSILON:
+                    return enough
+    else:
+        while enough <= short:
+            if short == MAX_EPSILON:
+                raise ValueError(_explain_limit(plan_at(MAX_EPSILON), error))
+            enough = min(MAX_EPSILON, short * STEP)
+            if not reaches_error(enough):
+                short = enough
+    while enough > CLOSE * short:
+        middle = math.sqrt(short * enough)
+        if reaches_error(middle):
+            enough = middle
+        else:
+            short = middle
+    return enough
+
+
+def _explain_limit(plan: Plan, error: float) -> str:
+    least, without = (
+        ", ".join(f"{each:.4g}" for each in np.atleast_1d(errors))
+        for errors in (plan.expected_error(), plan.error_without_privacy())
+    )
+    return (
+        f"no epsilon reaches an expected error of {error:g}: at the largest that is accepted, "
+        f"{MAX_EPSILON:g}, it is {least}, and without privacy it would be {without}."
+    )

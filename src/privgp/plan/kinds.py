@@ -28,7 +28,7 @@ from privgp.plan.strategy import Crowd
 from privgp.types import Array, Integers, Positive, Within, later
 
 if TYPE_CHECKING:
-    from privgp.plan.plan import Plan
+    from privgp.plan.part import Part
 
 FINE = {1: 64, 2: 20, 3: 8}  # parts per input that stand for even records
 QUICK_INPUTS = 600  # up to here a certificate takes no noticeable time
@@ -74,7 +74,7 @@ class Outputs:
     def is_quick(self) -> bool:
         return len(self.inputs) <= QUICK_INPUTS
 
-    def fits(self, plan: Plan) -> bool:
+    def fits(self, plan: Part) -> bool:
         """Whether these are parts of such a plan; only a file can have others."""
         inputs, targets, made = self.inputs.shape, len(plan.targets), self.unbiased
         fits = (
@@ -89,11 +89,11 @@ class Outputs:
         wanted = (targets, len(plan.functionals.weights)), (targets,)
         return shapes == wanted and bool(np.all(made.variance >= 0.0))
 
-    def exposures(self, plan: Plan) -> Exposures | None:
+    def exposures(self, plan: Part) -> Exposures | None:
         """What every count counts over, where outputs are counts."""
         return None
 
-    def read_measurement(self, plan: Plan, measurement: Measurement) -> Measurement:
+    def read_measurement(self, plan: Part, measurement: Measurement) -> Measurement:
         """What was measured, as the reconstruction reads it."""
         return measurement
 
@@ -102,12 +102,12 @@ class Outputs:
         return several_scales(design_models(priors))
 
     def functionals(
-        self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
+        self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f depends neither on the noise nor on the model."""
         return plan.functionals
 
-    def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
+    def variances_left(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were the outputs themselves published."""
         nodes, strategy = plan.functionals.nodes, cast(Any, plan.strategy)
         if strategy.distinct_inputs is None:
@@ -115,7 +115,7 @@ class Outputs:
         counts = strategy.per_input(strategy.sizes)
         return left_by_rows(model, self.inputs, counts, nodes, targets)
 
-    def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+    def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
         if plan.strategy.distinct_inputs is None:
             raise ValueError("a plan with inducing inputs has no certificate of its error.")
@@ -124,7 +124,7 @@ class Outputs:
         models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
         # Whoever has several rows can at least change one of them, so what holds for strategies that
         # protect single rows holds for those that protect people.
-        rows = replace(strategy, people=None, row_weights=np.ones(strategy.rows))
+        rows = replace(strategy, people=None, row_weights=np.ones(len(strategy.index)))
         error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
         reached = error
         if plan is not gaussian or np.any(strategy.row_weights != 1.0):
@@ -135,10 +135,10 @@ class Outputs:
         low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
         return Certificate(reached, _floor(B, low_rank, noise))
 
-    def domain(self, plan: Plan) -> str:
+    def domain(self, plan: Part) -> str:
         return ""
 
-    def describe_rows(self, plan: Plan) -> str:
+    def describe_rows(self, plan: Part) -> str:
         """How many rows there are, of whom and where, in words."""
         strategy, people = plan.strategy, ""
         if strategy.people is not None:
@@ -149,11 +149,11 @@ class Outputs:
             inputs = f"in {self.cells} cells"
         elif strategy.distinct_inputs is not None:
             inputs = f"at {len(self.inputs)} distinct inputs"
-        elif plan.made_for is not None and plan.made_for.parameters.inducing is None:
+        elif plan.asked is not None and plan.asked.inducing is None:
             inputs += f", as there are more than {STREAMED} rows"
         return f"{strategy.rows} rows{people} {inputs}"
 
-    def describe_measurement(self, plan: Plan) -> str:
+    def describe_measurement(self, plan: Part) -> str:
         """How much is measured of what, and how near the best that is."""
         return (
             f"{self.describe_rows(plan)}; {plan.strategy.size} numbers are measured "
@@ -161,7 +161,7 @@ class Outputs:
         )
 
 
-def _gap_text(plan: Plan) -> str:
+def _gap_text(plan: Part) -> str:
     """How near the best the measurement is, unless finding out would take long."""
     if not plan.is_quick or not plan.gap < 0.5:  # a floor for rows says little about people
         return ""
@@ -205,19 +205,19 @@ class Records:
         relative = "" if self.rate is None else " (relative to the rate)"
         return f"{relative}, if records lie evenly over the domain"
 
-    def fits(self, plan: Plan) -> bool:
+    def fits(self, plan: Part) -> bool:
         """Whether bins and classes are those that were declared; only a file can have others."""
         bins: Any = plan.strategy
-        labels = None if plan.made_for is None else plan.made_for.parameters.labels()
+        labels = None if plan.asked is None else plan.asked.labels()
         classes = len(labels or ())
         same = np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
         return same and bins.classes == (classes if classes > 2 else 1)
 
-    def exposures(self, plan: Plan) -> Exposures | None:
+    def exposures(self, plan: Part) -> Exposures | None:
         """What every count counts over, where outputs are counts: as much as any other."""
         return None if self.rate is None else Exposures(self.rate, np.array([self.rate]))
 
-    def read_measurement(self, plan: Plan, measurement: Measurement) -> Measurement:
+    def read_measurement(self, plan: Part, measurement: Measurement) -> Measurement:
         """What was measured, as the reconstruction reads it: counts about the unit rate."""
         return measurement if self.rate is None else replace(measurement, centre=1.0)
 
@@ -226,20 +226,20 @@ class Records:
         return scales.design_models(priors[0])
 
     def functionals(
-        self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
+        self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f, given counts as uncertain as this noise leaves them."""
         counts = counts_given(strategy, strategy.count_std(noise.std), None)
         return bin_functionals(strategy, *counts, model, unit=self.unit)
 
-    def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
+    def variances_left(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were even records themselves published."""
         low, high = np.array(self.x_bounds).T
         grid = Grid(low, high, (FINE[len(low)],) * len(low))
         even = np.full(grid.count, plan.rows / grid.count) * (self.unit or 1.0)
         return left_by_rows(model, grid.centres(), even, grid.centres(), targets)
 
-    def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+    def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """The expected mean square at the targets, and the least that Gaussian noise allows.
 
         That is for sums over these bins with known counts; noisy counts are part of the gap.
@@ -249,19 +249,19 @@ class Records:
         floor = _floor(bins.matrix, known, gaussian.measured_noise_std**2)
         return Certificate(plan.starting_error**2, floor / len(plan.targets))
 
-    def domain(self, plan: Plan) -> str:
-        columns = None if plan.made_for is None else plan.made_for.parameters.columns
+    def domain(self, plan: Part) -> str:
+        columns = None if plan.asked is None else plan.asked.columns
         if columns is not None:
             return f", inputs {'; '.join(columns.describe())}; all of them private"
         pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
         return f", inputs in {pairs}, both private"
 
-    def describe_rows(self, plan: Plan) -> str:
+    def describe_rows(self, plan: Part) -> str:
         """How many records there are, of whom and where, in words."""
         bins: Any = plan.strategy
         return f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins"
 
-    def describe_measurement(self, plan: Plan) -> str:
+    def describe_measurement(self, plan: Part) -> str:
         """How much is measured with which noise, and what the other noise would give."""
         text = (
             f"{self.describe_rows(plan)}; {plan.strategy.size} numbers are measured, with "

@@ -15,19 +15,17 @@ from privgp.plan.classes.latent import LABEL_VARIANCE, rescale, steepest
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
+    AnyBounds,
+    are_several,
+    check_any_bounds,
     check_inducing_inputs,
     domain_pairs,
+    output_bounds,
+    per_output,
     target_points,
 )
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
-from privgp.plan.several.arguments import (
-    AnyBounds,
-    are_several,
-    check_any_bounds,
-    output_bounds,
-    per_output,
-)
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Count, Label, Number, Outcome

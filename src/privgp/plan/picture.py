@@ -13,6 +13,7 @@ from privgp.pictures import style
 from privgp.pictures.numbers import number, together
 
 if TYPE_CHECKING:
+    from privgp.plan.part import Part
     from privgp.plan.plan import Plan
 
 WHAT = "Error to expect of the released function, by privacy budget"
@@ -21,18 +22,42 @@ EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
-    """Expected error at the targets against epsilon, with the planned budget marked.
+    """Expected error at the targets against epsilon, a panel for every output, with the planned budget
+    marked.
 
     Planned again for every epsilon, where that is possible. The band spans 90% of the prior of the
     hyperparameters.
     """
+    count = len(plan.parts)
+    if count > 1 and ax is not None:
+        raise ValueError("several outputs are drawn in several panels: leave ax out.")
     epsilons = sorted({*EPSILONS, plan.epsilon})
-    errors, low, high = np.transpose([_errors(plan, epsilon) for epsilon in epsilons])
-    panel = style.panels(None, 1, 1, 3.0)[0] if ax is None else ax
+    plans = [_plan_at(plan, epsilon) for epsilon in epsilons]
+    panels = [ax] if ax is not None else _new_panels(count)
+    for place, panel in enumerate(panels):
+        parts = [None if each is None else each.parts[place] for each in plans]
+        _draw_errors(panel, plan, place, epsilons, [_errors(part) for part in parts])
+        style.legend([panel], below=ax is None and count == 1)
+    return style.root_of(panels[0])
+
+
+def _new_panels(count: int) -> list[Axes]:
+    """One above the other, each with an axis of its own."""
+    if count == 1:
+        return style.panels(None, 1, 1, 3.0)
+    return [*style.new_figure(3.0 * count).subplots(count, 1)]
+
+
+def _draw_errors(
+    panel: Axes, plan: Plan, place: int, epsilons: list[float], found: list[tuple[float, ...]]
+) -> None:
+    """The expected errors of one output. ``found``: the error and its range at every epsilon."""
+    part = plan.parts[place]
+    errors, low, high = np.transpose(found)
     every = "planned again" if plan.can_plan_again else "the same measurement"
     panel.plot(epsilons, errors, color=style.BLUE, label=f"{every} at every ε")
-    floor, error = plan.error_without_privacy(), plan.expected_error()
-    if plan.learns:
+    floor, error = np.atleast_1d(plan.error_without_privacy())[place], part.expected_error()
+    if part.learns:
         panel.fill_between(epsilons, low, high, color=style.SKY, alpha=0.3, lw=0, label=PRIOR)
         panel.plot(epsilons, np.transpose([low, high]), color=style.BLUE, lw=0.6, ls="--")
     panel.axhline(floor, color=style.BLACK, lw=1.0, ls=":", label="without privacy")
@@ -44,19 +69,24 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
         axis.set_major_formatter(FuncFormatter(lambda value, _: together([value])[0]))
         axis.set_minor_formatter(NullFormatter())
     panel.grid(alpha=0.3, lw=0.5)
-    style.set_labels(panel, "ε: less is more private", f"expected error, {plan.error_unit}")
-    rows = plan.strategy.rows
+    of_it = f" of {plan.names[place]}" if len(plan.parts) > 1 else f", {plan.error_unit}"
+    style.set_labels(panel, "ε: less is more private", f"expected error{of_it}")
+    rows = part.rows
     budget = style.budget_text(plan.epsilon, plan.promised_delta)
     count = f"{rows:,} row{'s' if rows != 1 else ''}"
     style.set_title(panel, f"{WHAT}\nPlan for {count} with {budget}; nothing is spent yet")
-    style.legend([panel], below=ax is None)
-    return style.root_of(panel)
 
 
-def _errors(plan: Plan, epsilon: float) -> tuple[float, float, float]:
-    """The expected error and its range, or nothing where no noise can be calibrated."""
+def _plan_at(plan: Plan, epsilon: float) -> Plan | None:
+    """The plan at another epsilon, or nothing where no noise can be calibrated."""
     try:
-        again = plan if epsilon == plan.epsilon else plan.at(epsilon)
+        return plan if epsilon == plan.epsilon else plan.at(epsilon)
     except ValueError:
+        return None
+
+
+def _errors(part: Part | None) -> tuple[float, float, float]:
+    """The expected error and its range."""
+    if part is None:
         return np.nan, np.nan, np.nan
-    return again.expected_error(), *again.error_range()
+    return part.expected_error(), *part.error_range()

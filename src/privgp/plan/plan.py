@@ -4,192 +4,205 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.inference.posterior import mean_map
+from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.measurement import Measurement
-from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan import accuracy
+from privgp.gp.threads import one_thread, threads_for
+from privgp.plan import accuracy, wording
+from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.counts.exposures import Exposures
-from privgp.plan.counts.rates import Rates
-from privgp.plan.designs.earlier import Earlier, EarlierRecords
-from privgp.plan.designs.noise_aware import Certificate
-from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.rows import STREAMED
-from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, MadeFor
+from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.joint import JointSums, factors
+from privgp.plan.parameters import MadeFor
+from privgp.plan.part import Part, check_part, hash_part
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
-from privgp.privacy.guarantee import exactly
+from privgp.plan.together import Compared, PlannedRows, PrivateInputs, PublicInputs, plan_parts
+from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import SAME_NOISE, Noise
 from privgp.privacy.sensitivity import WHOLE
-from privgp.types import Array, Integers
+from privgp.storage.archive import (
+    PLAN,
+    DamagedFile,
+    check_target,
+    damage_of,
+    dump,
+    pack,
+    parse,
+    read,
+    unpack,
+    write,
+)
+from privgp.storage.codec import Codec
+from privgp.types import Array, Positive
 
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
     "public. Publish it only if no column of X is private, nor computed from a private one."
 )
+OTHER_NOISE = "plan holds other noise than its budget asks for. Nothing was spent."
+JSON = "plan.json"
 
 
-def check_first(plan: Any) -> None:
-    """Refuse to save a plan that cannot be carried out by itself."""
-    if plan.earlier is not None:
-        raise ValueError("a plan that builds on an earlier release cannot be saved.")
+def _first(each: Sequence[Any]) -> Any:
+    return each[0]
+
+
+# What a plan of several outcomes makes of what its parts have; a plan of one has what its part has.
+OF_SEVERAL: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    **dict.fromkeys(("inputs", "targets", "x_bounds", "objective", "reconstruct"), _first),
+    **dict.fromkeys(("unbiased", "earlier", "rows"), _first),
+    **dict.fromkeys(("measured_noise_std", "starting_error"), np.array),
+    "noise_std": np.column_stack,
+    "y_bounds": tuple,
+    "is_quick": all,
+    "gap": max,
+    "unit": lambda each: next((unit for unit in each if unit is not None), None),
+    "max_change": lambda each: None,  # said of every outcome: see max_changes
+}
 
 
 @dataclass(frozen=True)
 class Plan:
     """A measurement that is ready to be made, with the accuracy it will have.
 
-    Made by ``PrivateGPRegressor.plan(X)``. Everything in it is public.
+    Made by ``plan(X)`` of a model. Everything in it is public. With one outcome, a plan also has all
+    that its part has, such as ``targets`` and ``functionals``, and errors are numbers. With several,
+    errors are arrays with one number per outcome.
 
-    ``kind``: what only plans for public inputs, or only those for private ones, have and do
-    ``target_weights``: (targets,), how much each target counts
-    ``functionals``: what is measured of f, with ``noise``, under ``priors`` of the hyperparameters
-    ``rival``: the best measurement with the other noise distribution, where both were compared
-    ``fingerprint``: of what it was made for, which ``fit`` compares; empty if not made by a model
-    ``made_for``: what it was asked for; None if not made by a model
-    ``earlier``: measurements that it builds on; errors are then those of all together
+    Attributes
+    ----------
+    epsilon, delta : float
+        The budget of all outcomes of one person together.
+    parts : tuple of Part
+        One per outcome, with the noise that its numbers will have.
+    factors : tuple of float
+        What the numbers of every outcome are multiplied by before the noise is added.
+    noise : Noise
+        Of all numbers together.
+    compared : Compared, optional
+        The other noise distribution, where both were compared for several outcomes.
+    output_names : tuple of str, optional
+        The names of the outcomes, if known.
+    fingerprint : str
+        Of what it was made for, which ``fit`` compares; empty if not made by a model.
+    made_for : MadeFor, optional
+        What it was asked for; None if not made by a model.
+
     """
 
-    _own_axes: ClassVar[bool] = True
     epsilon: float
     delta: float
-    y_bounds: tuple[float, float]
-    objective: Annotated[str, OBJECTIVES]
-    reconstruct: Annotated[str, RECONSTRUCTIONS]
-    targets: Array = field(repr=False)
-    target_weights: Array = field(repr=False)
-    strategy: AnyStrategy = field(repr=False)
-    functionals: Functionals = field(repr=False)
+    parts: tuple[Part, ...] = field(repr=False)
+    factors: tuple[Positive, ...]
     noise: Noise = field(repr=False)
-    priors: tuple[Prior, ...] = field(repr=False)
-    kind: Outputs | Rates | Records | FeatureRecords = field(repr=False)
-    rival: AnyStrategy | None = field(repr=False, default=None)
+    compared: Compared | None = None
+    output_names: tuple[str, ...] | None = None
     fingerprint: str = field(repr=False, default="")
     made_for: MadeFor | None = field(repr=False, default=None)
-    earlier: Earlier | EarlierRecords | None = field(
-        repr=False, default=None, metadata={"later": True}
-    )
+
+    def __getattr__(self, name: str) -> Any:
+        """What the parts and their inputs have: see ``OF_SEVERAL``."""
+        parts = () if name.startswith("_") or name == "parts" else self.parts
+        if len(parts) == 1:
+            return getattr(parts[0] if hasattr(parts[0], name) else parts[0].kind, name)
+        if not parts or name not in OF_SEVERAL:
+            raise AttributeError(f"a plan of {len(parts)} outcomes has no {name!r}: see its parts.")
+        return OF_SEVERAL[name]([getattr(part, name) for part in parts])
+
+    @cached_property
+    def strategy(self) -> AnyStrategy | JointSums:
+        """What is measured of all outcomes; of one, what its part measures."""
+        if len(self.parts) == 1:
+            return self.parts[0].strategy
+        return JointSums(tuple(part.strategy for part in self.parts), self.factors)
 
     @property
-    def inputs(self) -> Any:
-        """The distinct or inducing inputs; None where inputs are private."""
-        return self.kind.inputs
+    def names(self) -> tuple[str, ...]:
+        """The names of the outputs, made up where they are not known."""
+        return self.output_names or default_names(len(self.parts))
 
     @property
-    def x_bounds(self) -> tuple[tuple[float, float], ...] | None:
-        """The declared domain of private inputs; None where inputs are public."""
-        return self.kind.x_bounds
-
-    @property
-    def chosen(self) -> Integers | None:
-        """The inputs that carry the function; None where inputs are private."""
-        return self.kind.chosen
-
-    @property
-    def unbiased(self) -> Unbiased | None:
-        """How the papers' output is made from the measurement; None for a posterior."""
-        return self.kind.unbiased
-
-    @property
-    def unit(self) -> float | None:
-        """The rate that rates are multiples of, where outputs are counts; None where they are not."""
-        return self.kind.unit
-
-    @property
-    def exposures(self) -> Exposures | None:
-        """The unit rate and expected counts, where outputs are counts."""
-        return self.kind.exposures(self)
-
-    @property
-    def design_gap(self) -> float | None:
-        """The gap that a linear design was certified with; None for others."""
-        return self.kind.design_gap
-
-    @property
-    def rows(self) -> int:
-        return self.strategy.rows
+    def max_changes(self) -> tuple[float | None, ...]:
+        """How much one person changes each outcome; None: from one bound to the other."""
+        declared = [
+            part.max_change if part.asked is None else part.asked.max_change for part in self.parts
+        ]
+        whole = [part.strategy.change >= WHOLE for part in self.parts]
+        return tuple(
+            None if all_of_it else own for own, all_of_it in zip(declared, whole, strict=True)
+        )
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest."""
-        parts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "noise"}
-        if self.earlier is None:
-            parts.pop("earlier")
-        return fingerprint(self.strategy.law, parts)
+        """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest,
+        and the names of several outputs may become known later."""
+        own: dict[str, Any] = {"fingerprint": self.fingerprint, "made_for": self.made_for}
+        if len(self.parts) == 1:
+            return hash_part(self.parts[0], **own)
+        own |= {"epsilon": self.epsilon, "delta": self.delta}
+        own |= {"factors": self.factors, "compared": self.compared}
+        each = [hash_part(part, fingerprint="", made_for=None) for part in self.parts]
+        return fingerprint(self.strategy.law, own, each)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a .plan file, for approval and ``privgp.load_plan``; warns if it holds inputs."""
-        from privgp.plan.file import save_plan
-
-        check_first(self)
+        if any(part.earlier is not None for part in self.parts):
+            raise ValueError("a plan that builds on an earlier release cannot be saved.")
         save_plan(self, path, overwrite=overwrite)
-        if self.made_for is not None and self.made_for.parameters.protect == "outputs":
+        if self.parts[0].x_bounds is None:
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
+
+    def with_question(self, made_for: MadeFor, fingerprint: str = "") -> Self:
+        """The plan with what it was made for."""
+        pairs = zip(self.parts, made_for.parameters.parts(), strict=True)
+        parts = tuple(replace(part, asked=own) for part, own in pairs)
+        return replace(self, parts=parts, made_for=made_for, fingerprint=fingerprint)
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
         """The plan with the noise that its strategy needs; refused if it holds other noise."""
         self.strategy.check()
-        needed, held = noise_of(self.strategy, epsilon, delta), self.noise
-        same = (held.law, held.size) == (needed.law, needed.size)
-        if not same or not abs(held.std - needed.std) <= SAME_NOISE * needed.std:
-            raise ValueError("plan holds other noise than its budget asks for. Nothing was spent.")
-        return self if held == needed else replace(self, noise=needed)
+        noise = noise_of(self.strategy, epsilon, delta)
+        held = (self.noise, *(part.noise for part in self.parts))
+        needed = (noise, *_noises(self.strategy, noise))
+        for one, other in zip(held, needed, strict=True):
+            same = (one.law, one.size) == (other.law, other.size)
+            if not same or not abs(one.std - other.std) <= SAME_NOISE * other.std:
+                raise ValueError(OTHER_NOISE)
+        if held == needed:
+            return self
+        shared = zip(self.parts, needed[1:], strict=True)
+        parts = tuple(replace(part, noise=each) for part, each in shared)
+        return replace(self, noise=noise, parts=parts)
 
     def check_parts(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
-        made, columns, targets = self.made_for, self.functionals.nodes.shape[1], len(self.targets)
-        if made is None or not self.priors:
+        made, names, count = self.made_for, self.output_names, len(self.parts)
+        if made is None or count < 1:
             raise ValueError(NOT_TOGETHER)
-        asked, weights = made.parameters, self.target_weights
-        check_bounds("bounds", self.y_bounds)
-        asked.check_for(columns)
-        for prior in self.priors:
-            prior.check_for(columns)
-        public, counted = asked.protect == "outputs", self.strategy.distinct_inputs is not None
-        streams = asked.inducing is not None or asked.most_rows is not None
-        streams = streams or self.rows > STREAMED  # where nobody has to ask
-        promised = self.epsilon, self.delta, self.y_bounds
-        classes = len(asked.labels() or ())
-        functions = classes if classes > 2 else 1
-        sums = self.strategy.size - int(self.strategy.energy_weight > 0)
+        asked = made.parameters
+        self.strategy.check()
+        declared = check_output_shares(asked.shares, count)
         fits = (
-            promised == (asked.epsilon, asked.delta, asked.y_bounds)
-            and self.strategy.change == asked.change
-            and (self.x_bounds is None) == public
-            and (counted or not public or streams)
-            and (not counted or self._nodes_asked_for(asked.inducing))
-            and (public or not counted)
-            and len(self.strategy.matrix) == len(self.functionals.weights)
-            and (not public or sums == functions * len(self.strategy.matrix))
-            and (made.names is None or len(made.names) == made.parameters.inputs_of(columns))
-            and self.targets.shape == (targets, columns)
-            and weights.shape == (targets,)
-            and weights.min() >= 0.0 < weights.sum()
-            and self.kind.fits(self)
+            (self.epsilon, self.delta) == (asked.epsilon, asked.delta)
+            and (names is None or len(names) == count)
+            and len(self.factors) == count
+            and np.allclose(self.factors, factors(declared, self.strategy.law))
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
-
-    def _nodes_asked_for(self, inducing: int | Array | None) -> bool:
-        """Whether no more inputs carry the function than were asked for."""
-        if inducing is None:
-            return True
-        most = len(inducing) if isinstance(inducing, np.ndarray) else inducing
-        return len(self.functionals.nodes) <= most
-
-    @property
-    def start(self) -> Hyperparameters:
-        """The starting hyperparameters, on the inputs as they are."""
-        return self.priors[0].start
+        first = self.parts[0]
+        for part, own in zip(self.parts, asked.parts(), strict=True):
+            alike = part.targets.shape == first.targets.shape
+            if not alike or not np.array_equal(part.inputs, first.inputs):
+                raise ValueError(NOT_TOGETHER)
+            check_part(part, own, made.names)
 
     @property
     def is_pure(self) -> bool:
@@ -207,126 +220,52 @@ class Plan:
         pure = f" ({self.noise.describe()} needs none)" if self.is_pure else ""
         return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
 
-    @property
-    def max_change(self) -> float | None:
-        """How much one person changes one output; None: from one bound to the other."""
-        if self.strategy.change >= WHOLE:
-            return None
-        made = self.made_for
-        asked = None if made is None else made.parameters.max_change
-        return self.strategy.change * self.half_width if asked is None else asked
-
-    @property
-    def half_width(self) -> float:
-        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
-
-    @property
-    def measured_noise_std(self) -> float:
-        """Std of the noise on every measured sum of outputs, in units of y."""
-        return self.strategy.sum_std(self.noise.std) * self.half_width
-
-    @cached_property
-    def noise_std(self) -> Array:
-        """Std at every target of the privacy noise alone; in a posterior's mean, at the start."""
-        if self.unbiased is None:
-            rows = mean_map(*self.together(self.start), self.start, self.targets)
-        else:
-            rows = self.unbiased.reconstruction
-        return np.asarray(self.as_one.measured_noise_std * np.linalg.norm(rows, axis=1))
-
-    @property
-    def learns(self) -> bool:
-        """Whether hyperparameters will be learned from the measurement."""
-        if self.unbiased is not None:
-            return False
-        if self.made_for is None:
-            return self.strategy.energy_weight > 0
-        return self.made_for.parameters.hyperparameters == "learned"
-
     def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
         """Std of f about the release, with privacy noise, over the models that were planned for.
 
         Those are several lengthscales where hyperparameters are learned, else the given model.
         ``prior_range=0.9``: two rows, the ends of this share of the hyperparameters' prior.
         """
-        X_new, columns = np.asarray(X_new, dtype=float), self.functionals.nodes.shape[1]
-        X_new = X_new[:, None] if X_new.ndim == 1 and columns == 1 else X_new
-        if X_new.ndim != 2 or X_new.shape[1] != columns:
-            raise ValueError(f"X_new must have {columns} columns.")
-        if prior_range is None:
-            return np.sqrt(accuracy.average_variances(self, X_new))
-        if not 0 < prior_range < 1:
-            raise ValueError(f"prior_range must lie between 0 and 1, got {prior_range}.")
-        tail = 0.5 * (1.0 - prior_range)
-        stds = np.sqrt(accuracy.variances_by_draw(self, X_new))
-        return np.asarray(np.quantile(stds, [tail, 1.0 - tail], axis=0))
+        each = (accuracy.expected_std(part, X_new, prior_range) for part in self.parts)
+        return np.asarray(self._of_each(each))
 
-    def expected_error(self, epsilon: float | None = None) -> float:
+    def expected_error(self, epsilon: float | None = None) -> Any:
         """Expected root-mean-square error at the targets, averaged over the models planned for.
 
         At another ``epsilon``: of a plan made again for it, see ``at``.
         """
-        if epsilon is None:
-            return self._rms_error
-        if epsilon not in self._errors:
-            self._errors[epsilon] = self.at(epsilon)._rms_error
-        return self._errors[epsilon]
+        errors = vars(self).setdefault("_errors", {})
+        if epsilon is None or epsilon == self.epsilon:
+            return self._of_each(part.expected_error() for part in self.parts)
+        if epsilon not in errors:
+            errors[epsilon] = self.at(epsilon).expected_error()
+        return errors[epsilon]
 
     @property
     def error_unit(self) -> str:
-        """What an error is counted in, in words."""
-        if self.unit is not None:
-            return "relative to the rate"
-        made = self.made_for
-        is_label = made is not None and made.parameters.labels() is not None
-        return "as a probability" if is_label else "in units of the output"
+        """What an error is counted in, in words; of every output where they differ."""
+        units = [wording.error_unit(part) for part in self.parts]
+        return units[0] if len({*units}) == 1 else ", ".join(units)
 
-    @cached_property
-    def _rms_error(self) -> float:
-        return self._error_of_papers if self.unbiased else accuracy.expected_error(self)
-
-    @property
-    def _error_of_papers(self) -> float:
-        assert self.unbiased is not None
-        return self.weighted(np.sqrt(self.unbiased.variance + self.noise_std**2))
-
-    @cached_property
-    def _errors(self) -> dict[float, float]:
-        """The expected errors that were asked for, by epsilon."""
-        return {self.epsilon: self._rms_error}
-
-    @cached_property
-    def starting_error(self) -> float:
-        """The same under the starting hyperparameters alone, at all targets."""
-        if self.unbiased is not None:
-            return self._error_of_papers
-        return self.weighted(np.sqrt(accuracy.variances_under(self, self.start, self.targets)))
-
-    def error_range(self) -> tuple[float, float]:
+    def error_range(self) -> tuple[Any, Any]:
         """The ends of 90% of the errors over the prior of the hyperparameters.
 
         Lengthscales, variances and noise vary as the learning allows, the function within the bounds.
         Where hyperparameters are not learned, both are the expected error.
         """
-        return self._error_range
+        low, high = zip(*(part.error_range() for part in self.parts), strict=True)
+        return self._of_each(low), self._of_each(high)
 
-    @cached_property
-    def _error_range(self) -> tuple[float, float]:
-        if not self.learns:
-            return self._rms_error, self._rms_error
-        return accuracy.error_range(self)
-
-    def error_without_privacy(self) -> float:
+    def error_without_privacy(self) -> Any:
         """The expected error of a prediction from the outputs themselves."""
-        if self.unbiased is not None:
-            return self.weighted(np.sqrt(self.unbiased.variance))
-        return accuracy.error_without_privacy(self)
+        return self._of_each(accuracy.error_without_privacy(part) for part in self.parts)
 
     @property
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
-        exact = self.x_bounds is not None or self.strategy.distinct_inputs is not None
-        return exact and self.made_for is not None and self.earlier is None
+        first = self.parts[0]
+        exact = first.x_bounds is not None or first.strategy.distinct_inputs is not None
+        return exact and self.made_for is not None and first.earlier is None
 
     def at(self, epsilon: float) -> Plan:
         """The plan for the same inputs, groups and parameters at another epsilon.
@@ -334,64 +273,14 @@ class Plan:
         Planned again, its noise distribution may differ. With inducing inputs, whose plan does not
         hold the rows: the same measurement with the noise it would need.
         """
-        if not self.can_plan_again:
-            return self.measuring(self.strategy, epsilon)
-        from privgp.plan.replan import plan_again
-
-        return plan_again(self, epsilon)
-
-    def weighted(self, stds: Array) -> float:
-        """The root mean square over the targets of a value at each of them."""
-        return float(np.sqrt(self.target_weights / self.target_weights.sum() @ stds**2))
-
-    def measuring(self, strategy: Any, epsilon: float | None = None) -> Plan:
-        """The same plan with another measurement, or at another epsilon."""
-        epsilon = self.epsilon if epsilon is None else epsilon
-        noise = noise_of(strategy, epsilon, self.delta)
-        functionals = self.kind.functionals(self, strategy, noise, self.start)
-        new = {"strategy": strategy, "noise": noise, "functionals": functionals, "rival": None}
-        return replace(self, epsilon=epsilon, **new)
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether finding the gap takes no noticeable time."""
-        return "gap" in self.__dict__ or self.kind.is_quick or self.earlier is not None
-
-    @cached_property
-    def gap(self) -> float:
-        """Certified relative distance from the least possible error (nats for ``"logdet"``).
-
-        The least possible with Gaussian noise, over the same bins where inputs are private; 0 where
-        Laplace noise gets below it, infinite where nothing is certified or compared.
-        """
-        if self.design_gap is not None:
-            return self.design_gap
-        uncompared = (self.is_pure and self.rival is None) or self.earlier is not None
-        return float("inf") if uncompared else max(0.0, self.certificate.gap)
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The error of the measurement, and the floor below which no Gaussian one can go."""
-        if self.is_pure and self.rival is None:
-            raise ValueError(
-                f"a plan with {self.noise.describe()} alone has no certificate of its error."
-            )
-        gaussian = self if not self.is_pure else self.measuring(self.rival)
-        return self.kind.certificate(self, gaussian)
+        if self.can_plan_again:
+            return plan_again(self, epsilon)
+        (part,) = (part.measuring(part.strategy, epsilon) for part in self.parts)
+        return replace(self, epsilon=epsilon, parts=(part,), noise=part.noise)
 
     def describe(self) -> str:
         """A few sentences for people."""
-        unknown = ""
-        if self.learns:
-            least, most = self.error_range()
-            unknown = (
-                f"It is {least:.4g} to {most:.4g} over 90% of the prior of the hyperparameters: how "
-                "rough the function is, and whether it changes abruptly, is not known before "
-                "measuring.\n"
-            )
-        return (
-            f"{self.summary()}\n{unknown}Nothing has been spent: a plan needs {self.kind.unneeded}."
-        )
+        return wording.describe(self)
 
     def summary(self) -> str:
         """What remains true after the release."""
@@ -399,41 +288,203 @@ class Plan:
 
     @cached_property
     def _summary(self) -> str:
-        low, high = self.y_bounds
-        declared = f"outputs in [{low:g}, {high:g}]"
-        if self.made_for is not None:
-            declared = self.made_for.parameters.describe_declaration()
-        changed = ""
-        if self.max_change is not None:
-            changed = f"; one person changes one output by at most {exactly(self.max_change)}"
-        averaged = "averaged over the lengthscales it was planned for"
-        if not self.learns:
-            averaged = "under the given hyperparameters"
-        return (
-            f"Budget: {self.budget}; {declared}{changed}{self.kind.domain(self)}.\n"
-            f"{self.kind.describe_measurement(self)}.\n"
-            f"Privacy noise at the targets: {self.weighted(self.noise_std):.4g} (root mean square).\n"
-            f"Expected error of the released function there{self.kind.condition}: "
-            f"{self.expected_error():.4g}, {averaged}."
-        )
+        return wording.summarize(self)
+
+    def choice(self) -> str:
+        """Which noise distribution it is, what several outputs cost with it, and why it was taken."""
+        return wording.describe_choice(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """The error to expect against epsilon, as a figure."""
-        from privgp.plan.picture import plot_plan
+        """The error to expect against epsilon, as a figure with a panel for every output."""
+        from privgp.plan.picture import plot_plan  # slow to import
 
         return plot_plan(self, ax)
 
-    def together(self, model: Hyperparameters) -> tuple[Functionals, Measurement]:
-        """All that will have been measured if this model holds, new values zero: the variances that
-        they leave are exact."""
-        whole = self.as_one
-        measured = whole.kind.functionals(whole, whole.strategy, whole.noise, model)
-        known = np.zeros(0) if self.earlier is None else self.earlier.values
-        values = np.append(known, np.zeros(len(measured.weights) - len(known)))
-        return measured, Measurement(values, whole.measured_noise_std, None, 0.0)
+    def split(self, measured: Any) -> tuple[Measurement, ...]:
+        """What was measured of every outcome."""
+        return (measured,) if len(self.parts) == 1 else tuple(measured)
 
-    @cached_property
-    def as_one(self) -> Plan:
-        """The plan of one measurement that tells as much as this and the earlier ones together; Laplace
-        noise counts by its std."""
-        return self if self.earlier is None else self.earlier.as_one(self)
+    def _of_each(self, values: Any) -> Any:
+        """What users get of a number per outcome: of one the number, of several an array of them."""
+        each = [*values]
+        return each[0] if len(each) == 1 else np.stack(each, axis=-1)
+
+
+def make_plan(
+    rows: PlannedRows,
+    questions: Sequence[Question],
+    budget: Budget,
+    shares: tuple[float, ...],
+    earlier: Sequence[Any] = (),
+) -> Plan:
+    """Choose the measurement of every outcome, and the noise for all of them together.
+
+    Parameters
+    ----------
+    rows : PlannedRows
+        What is public about the rows.
+    questions : sequence of Question
+        One per outcome.
+    budget : Budget
+        Of all outcomes of one person together.
+    shares : tuple of float
+        The share of every outcome.
+    earlier : sequence
+        What was measured of every outcome before, if anything.
+
+    """
+    # Only the other objectives have matrices so large that threads do more than wait.
+    posterior = questions[0].objective == "posterior"
+    with one_thread() if posterior else threads_for(rows.count):
+        parts, compared = plan_parts(rows, questions, budget, shares, earlier)
+        return plan_of_parts(parts, shares, compared)
+
+
+def plan_of_parts(
+    parts: Sequence[Part], shares: Sequence[float] = (1.0,), compared: Compared | None = None
+) -> Plan:
+    """The plan of parts together, with the least noise that hides one person."""
+    first = parts[0]
+    made = Plan(
+        first.epsilon,
+        first.delta,
+        tuple(parts),
+        factors(shares, first.strategy.law),
+        first.noise,
+        compared,
+    )
+    if len(parts) == 1:
+        return made
+    noise = noise_of(made.strategy, first.epsilon, first.delta)
+    shared = zip(parts, _noises(made.strategy, noise), strict=True)
+    planned = tuple(replace(part, noise=each) for part, each in shared)
+    return replace(made, parts=planned, noise=noise)
+
+
+def plan_again(plan: Plan, epsilon: float) -> Plan:
+    """The plan that a model with this epsilon makes of the same inputs, groups and parameters.
+
+    It lacks a fingerprint: to carry it out, plan with a model that has this epsilon.
+    """
+    made = plan.made_for
+    if made is None or not plan.can_plan_again:
+        raise ValueError(
+            "a plan with inducing inputs does not hold the rows it was made for: plan again with a "
+            "model that has this epsilon."
+        )
+    check_budget(epsilon, plan.delta, pure=True)
+    asked = replace(made.parameters, epsilon=float(epsilon))
+    questions = [
+        Question(
+            y_bounds=part.y_bounds,
+            objective=part.objective,
+            reconstruct=part.reconstruct,
+            exposures=part.exposures,
+            **own.asks(),
+        )
+        for part, own in zip(plan.parts, asked.parts(), strict=True)
+    ]
+    shares = check_output_shares(asked.shares, len(questions))
+    again = make_plan(rows_of(plan), questions, Budget(asked.epsilon, plan.delta), shares)
+    named = replace(again, output_names=plan.output_names)
+    return named.with_question(replace(made, parameters=asked))
+
+
+def rows_of(plan: Plan) -> PlannedRows:
+    """The public facts about the rows that a plan was made for."""
+    first = plan.parts[0]
+    strategy: Any = first.strategy
+    if first.x_bounds is not None:
+        return PrivateInputs(strategy.rows, first.x_bounds, bool(strategy.whole_people))
+    if strategy.tally is not None:
+        return PublicInputs.tallied(strategy.tally)
+    return PublicInputs(np.ascontiguousarray(first.inputs[strategy.index]), strategy.people)
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Names for outcomes without any."""
+    return tuple(f"output {place + 1}" for place in range(count))
+
+
+def _noises(strategy: AnyStrategy | JointSums, noise: Noise) -> tuple[Noise, ...]:
+    """The noise in what every part measures, for this noise in all numbers."""
+    return strategy.noises(noise) if hasattr(strategy, "noises") else (noise,)
+
+
+# Files
+
+CODEC = Codec(Plan, "plan", KERNELS)
+
+
+def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write a plan that a model made. Equal plans give equal bytes."""
+    if plan.made_for is None or not plan.fingerprint:
+        raise ValueError("only a plan that a model made with plan(X) can be saved.")
+    check_target(path, overwrite=overwrite, form=PLAN)
+    write(path, pack_plan(plan), overwrite=overwrite, form=PLAN)
+
+
+def pack_plan(plan: Plan) -> bytes:
+    """The bytes of a plan's file, which holds what was declared once, not in every part."""
+    parts = tuple(replace(part, asked=None) for part in plan.parts)
+    members = CODEC.encode(replace(plan, parts=parts))
+    try:
+        _check_plan(CODEC.decode(members))  # a file that could not be read back is never written
+    except DamagedFile as problem:
+        raise ValueError(f"this plan cannot be saved: {problem}.") from None
+    return pack(members, PLAN)
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """The plan of a .plan file, which ``fit(X, y, plan=plan)`` takes like the one that was saved. A
+    damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError.
+    ``fit`` refuses a plan made for other rows or parameters."""
+    with damage_of(path):
+        return unpack_plan(read(path))
+
+
+def unpack_plan(data: bytes) -> Plan:
+    """The plan of a file's bytes."""
+    return _check_plan(CODEC.decode(renew_members(unpack(data, PLAN))))
+
+
+def _check_plan(plan: Plan) -> Plan:
+    """The plan, if its parts belong together, with the noise that its strategy needs."""
+    try:
+        with np.errstate(all="ignore"):
+            plan.check_parts()
+            assert plan.made_for is not None
+            whole = plan.with_question(plan.made_for, plan.fingerprint)
+            return whole.with_noise_for(plan.epsilon, plan.delta)
+    except (ValueError, TypeError, AttributeError, ArithmeticError, IndexError):
+        raise DamagedFile("its parts do not make a plan") from None
+
+
+# What stood beside the parts before one outcome was a part.
+OF_PLAN = ("epsilon", "delta", "noise", "fingerprint", "made_for")
+
+
+def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The members of a file of any version, as they are now: before, one outcome stood by itself, and
+    several had a name of their own."""
+    if JSON not in members:
+        raise DamagedFile("a member is missing")
+    tree = parse(members[JSON])
+    if not isinstance(tree, dict) or ("parts" in tree and tree.get("type") == "Plan"):
+        return dict(members)
+    if tree.get("type") == "JointPlan" and isinstance(tree.get("parts"), list):
+        parts, whole = tree["parts"], {**tree, "type": "Plan"}
+    else:
+        parts = [tree]
+        whole = {name: tree.get(name) for name in OF_PLAN}
+        whole |= {"type": "Plan", "factors": [1.0], "compared": None, "output_names": None}
+    whole["parts"] = [_as_part(part) for part in parts]
+    return {**members, JSON: dump(whole)}
+
+
+def _as_part(tree: Any) -> Any:
+    """A plan of one outcome, as it was, as a part."""
+    if not isinstance(tree, dict) or tree.get("type") != "Plan":
+        raise DamagedFile("its parts do not make a plan")
+    left_out = ("fingerprint", "made_for")
+    return {name: part for name, part in tree.items() if name not in left_out} | {"type": "Part"}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.types import Array, Integers
 
 GRID = np.geomspace(0.1, 200.0, 301)  # of the variance of a count over its mean
@@ -41,6 +42,8 @@ class Squares:
         The factor of every count in these.
     values, sum_std : array, (measured,), and float
         These sums, and the std of their noise.
+    repeats : array, (rows,)
+        How many rows every entry above stands for.
 
     """
 
@@ -55,11 +58,12 @@ class Squares:
     row_weights: Array
     values: Array
     sum_std: float
+    repeats: Array
 
     @classmethod
-    def of(cls, plan: Plan, measurement: Measurement) -> Squares | None:
+    def of(cls, plan: Part, measurement: Measurement) -> Squares | None:
         """Those of a plan for counts; None where squares were not measured."""
-        strategy = plan.strategy
+        strategy: Any = plan.strategy
         rows = getattr(strategy, "expected", None)
         if measurement.energy is None or rows is None:
             return None
@@ -75,6 +79,7 @@ class Squares:
             row_weights=strategy.row_weights,
             values=measurement.values,
             sum_std=measurement.noise_std,
+            repeats=strategy.repeats,
         )
 
     def log_density(self, mean: Array, variance: Array) -> Array:
@@ -92,18 +97,20 @@ class Squares:
         """
         e, g, B = self.shares, self.row_weights, self.matrix
         m, v = self.expected * mean[self.index], self.expected**2 * variance[self.index]
-        off = m - self.middle
+        off, ones = m - self.middle, self.repeats * e
+        squares = ones * e
 
         def at_inputs(values: Array) -> Array:
-            return np.bincount(self.index, values, minlength=B.shape[1])
+            sums = np.bincount(self.index, values * self.repeats, minlength=B.shape[1])
+            return np.asarray(sums, dtype=np.float64)
 
         told = B @ at_inputs(e * g * m * off)
         covariance = (B * at_inputs(g * g * m)) @ B.T + self.sum_std**2 * np.eye(len(B))
         carried = np.linalg.solve(covariance, told)
         crossed = float(carried @ (self.values - B @ at_inputs(g * m)))
-        found = self.energy - float(e @ (off**2 + v)) - 2.0 * crossed
-        untold = max(float(e**2 @ (off**2 * m)) - float(carried @ told), 0.0)
-        total, each, square = float(e @ m), float(e**2 @ m), float(e**2 @ m**2)
+        found = self.energy - float(ones @ (off**2 + v)) - 2.0 * crossed
+        untold = max(float(squares @ (off**2 * m)) - float(carried @ told), 0.0)
+        total, each, square = float(ones @ m), float(squares @ m), float(squares @ m**2)
         fourth = GRID * (1.0 + 6.0 * GRID * np.maximum(GRID - 1.0, 0.0)) * each
         spread = self.noise_std**2 + 2.0 * GRID**2 * square + fourth + 4.0 * GRID * untold
         logs = -0.5 * np.square((np.log(GRID) - PRIOR_MEAN) / PRIOR_STD)

@@ -22,8 +22,8 @@ from privgp.plan.features.features import Features
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.parameters import LabelParameters, Parameters
+from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan
-from privgp.plan.several.plan import JointPlan
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
@@ -46,7 +46,7 @@ class Task:
 
     Attributes
     ----------
-    plan : Plan
+    plan : Part
         What was measured.
     functionals, measured : sequence
         What was measured of every function, earlier measurements included, and the noisy numbers.
@@ -61,7 +61,7 @@ class Task:
 
     """
 
-    plan: Plan
+    plan: PlanPart
     functionals: Sequence[Functionals]
     measured: Sequence[Measurement]
     priors: tuple[Prior, ...]
@@ -70,18 +70,7 @@ class Task:
     models: Models
 
 
-@singledispatch
-def parts_of(plan: Any, measured: Any, asked: Parameters) -> list[tuple[Plan, Any, Parameters]]:
-    """The plan of every outcome, what was measured of it, and what was declared."""
-    return [(plan, measured, asked)]
-
-
-@parts_of.register
-def _(plan: JointPlan, measured: Any, asked: Parameters) -> list[tuple[Plan, Any, Parameters]]:
-    return [*zip(plan.parts, measured, asked.parts(), strict=True)]
-
-
-def zeros_of(plan: Any) -> Any:
+def zeros_of(plan: Plan) -> Any:
     """What would be measured of zeros without noise, to rehearse with."""
     low, high = np.transpose(plan.y_bounds)
     half_width = (0.5 * high - 0.5 * low).tolist()
@@ -89,7 +78,7 @@ def zeros_of(plan: Any) -> Any:
 
 
 def learn_release(
-    plan: Any,
+    plan: Plan,
     measured: Any,
     asked: Parameters,
     guarantee: Guarantee,
@@ -106,7 +95,7 @@ def learn_release(
 
     Parameters
     ----------
-    plan : Plan or JointPlan
+    plan : Plan
         What was measured.
     measured : Measurement, or one of each outcome
         The noisy numbers.
@@ -131,7 +120,8 @@ def learn_release(
 
     """
     drawn = []
-    for place, (part, numbers, own) in enumerate(parts_of(plan, measured, asked)):
+    each_part = zip(plan.parts, plan.split(measured), asked.parts(), strict=True)
+    for place, (part, numbers, own) in enumerate(each_part):
         numbers = part.kind.read_measurement(part, numbers)
         known = None if before is None else before.parts[place]
         so_far = () if before is None else before.parts[place].so_far(before.guarantee)
@@ -152,7 +142,7 @@ def learn_release(
         parameters=asked,
         columns=plan.targets.shape[1],
         names=names,
-        output_names=getattr(plan, "names", None),
+        output_names=plan.output_names,
         guarantee=total,
         parts=parts,
         facts=cast(Any, facts),
@@ -169,7 +159,8 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     if plan.unbiased is not None:
         found = lay_out(AtTargets.of(plan, numbers, centre))
         variance = found.noise_variance
-        return Part(numbers, f, (plan.start,), variance, found, spent=task.spent), found
+        part = Part(numbers, f, (plan.start,), variance, found, spent=task.spent)
+        return part, answer_of(asked, part)
     models = task.models
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models
@@ -209,7 +200,7 @@ def _(asked: LabelParameters, task: Task) -> tuple[Part, Any]:
 
 
 def collect_functionals(
-    plan: Plan, parts: Sequence[Measurement], inputs: Inputs | None
+    plan: PlanPart, parts: Sequence[Measurement], inputs: Inputs | None
 ) -> tuple[list[Functionals], tuple[Prior, ...]]:
     """What was measured of every function, earlier measurements included, and the priors of their
     hyperparameters.
@@ -247,7 +238,7 @@ def _(strategy: Features, measurement: Measurement, noise_std: float) -> Records
 @singledispatch
 def spendings_of(
     strategy: Any,
-    plan: Plan,
+    plan: PlanPart,
     measured: Measurement,
     guarantee: Guarantee,
     batch: int,
@@ -260,7 +251,7 @@ def spendings_of(
 @spendings_of.register
 def _(
     strategy: OutputSums,
-    plan: Plan,
+    plan: PlanPart,
     measured: Measurement,
     guarantee: Guarantee,
     batch: int,
@@ -284,7 +275,7 @@ def _(
 @spendings_of.register(Features)
 def _(
     strategy: Any,
-    plan: Plan,
+    plan: PlanPart,
     measured: Measurement,
     guarantee: Guarantee,
     batch: int,

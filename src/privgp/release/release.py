@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, cast
 
+from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.parameters import LabelParameters, MixedParameters, Parameters
-from privgp.plan.several.arguments import check_output_shares
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import Answer
 from privgp.release.certificate.document import core_of, hash_of, holder_fields
@@ -62,7 +62,7 @@ class Planned:
 
     Attributes
     ----------
-    plan : Plan or JointPlan
+    plan : Plan
         The plan that was carried out, the last one where there were several.
     date : str
         When the release was made.

@@ -23,7 +23,8 @@ from privgp.ledger.ledger import Ledger
 from privgp.models.kinds.updates import check_updatable
 from privgp.models.load import estimator_for, pack_model, unpack_model
 from privgp.models.tables import rehearsal_inputs
-from privgp.plan.file import pack_plan, unpack_plan
+from privgp.plan.accuracy import expected_std
+from privgp.plan.plan import Plan, pack_plan, unpack_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.server.declared import Declared, PlanAsked
 from privgp.server.errors import Refused, first_line
@@ -87,7 +88,11 @@ class Work:
             return kinds[job["kind"]](job, self.declaration_of(job["dataset"]), step)
 
     def declaration_of(self, dataset: str) -> Declared:
-        return Declared(**self.store.read_declaration(dataset))
+        return Declared.from_store(self.store.read_declaration(dataset))
+
+    def account_of(self, dataset: str) -> Account:
+        """The account that releases of a dataset are charged to."""
+        return self.ledger.account(self.declaration_of(dataset).charged)
 
     def fits(self, account: Account, guarantee: Guarantee) -> float | None:
         """The epsilon that would be left after a charge; None if it does not fit."""
@@ -97,7 +102,7 @@ class Work:
 
     def read_release(self, row: Row) -> bytes:
         """The stored bytes of a release."""
-        found = self.ledger.account(row["dataset"]).stored(row["ledger_key"])
+        found = self.account_of(row["dataset"]).stored(row["ledger_key"])
         assert found is not None
         return found
 
@@ -130,6 +135,7 @@ class Work:
 
     def _release(self, job: Row, declared: Declared, step: Step) -> str:
         plan = unpack_plan(self.store.plan_file(job["asked"]["plan"]))
+        assert plan.made_for is not None
         model = estimator_for(plan.made_for.parameters)
         step(0.1, "Reading the table")
         X, others, y = declared.all_columns(model, declared.path(self.settings))
@@ -168,7 +174,7 @@ class Work:
         number = str(job["id"])
         if not self.store.has_function(number):  # once it is there, its file is never made anew
             step(0.1, "Reading the table, and rehearsing with made-up values")
-            account, request = self.ledger.account(job["dataset"]), json.dumps(job["asked"])
+            account, request = self.account_of(job["dataset"]), json.dumps(job["asked"])
             keyed = Keyed(account, f"job {number}", request)
             made = functions.make(self.keeper, number, declared, job["asked"], keyed)
             self.store.add_function(id=number, dataset=job["dataset"], **made)
@@ -178,7 +184,7 @@ class Work:
         self, job: Row, request: str, draw: Callable[[Keyed], Any], previous: str, step: Step
     ) -> str:
         """Charge, draw, store: the first answer stored is the one that everybody gets."""
-        account, key = self.ledger.account(job["dataset"]), f"job {job['id']}"
+        account, key = self.account_of(job["dataset"]), f"job {job['id']}"
         step(0.5, "Measuring with noise and learning from the measurement")
         if account.stored(key) is None:
             account.store(key, pack_model(draw(Keyed(account, key, request))))
@@ -188,7 +194,7 @@ class Work:
         return str(job["id"])
 
 
-def _plan_summary(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
+def _plan_summary(plan: Plan, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
     """What a plan says of itself, all of it public. Errors of several outputs are lists."""
     epsilons = sorted({*asked.compare, asked.epsilon})
     axes = _axes(plan, declared)
@@ -196,7 +202,7 @@ def _plan_summary(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -
     for place, epsilon in enumerate(epsilons):
         step(0.2 + 0.7 * place / len(epsilons), f"Computing what epsilon = {epsilon:g} buys")
         at = plan if epsilon == asked.epsilon else plan.at(epsilon)
-        stds = [part.expected_std(points) for part in parts_of(at) for *_, points in axes]
+        stds = [expected_std(part, points) for part in at.parts for *_, points in axes]
         options.append(
             {
                 "epsilon": epsilon,
@@ -226,10 +232,11 @@ def _plan_summary(plan: Any, declared: Declared, asked: PlanAsked, step: Step) -
     }
 
 
-def _axes(plan: Any, declared: Declared) -> list[tuple[str, Array, Array]]:
+def _axes(plan: Plan, declared: Declared) -> list[tuple[str, Array, Array]]:
     """The name of every input that is a number, points along it over public nodes, and where the kernel
     has them, the other inputs in the middle."""
-    nodes, inputs = parts_of(plan)[0].functionals.nodes, plan.made_for.parameters.columns
+    assert plan.made_for is not None
+    nodes, inputs = plan.parts[0].functionals.nodes, plan.made_for.parameters.columns
     numbers = nodes if inputs is None else inputs.back(nodes)
     names = declared.inputs if inputs is None else inputs.names
     low, high = numbers.min(axis=0), numbers.max(axis=0)
@@ -243,11 +250,6 @@ def _axes(plan: Any, declared: Declared) -> list[tuple[str, Array, Array]]:
         located = points if inputs is None else inputs.coordinates(points)
         made.append((name, points[:, place], located))
     return made
-
-
-def parts_of(plan: Any) -> Any:
-    """The plan of every output."""
-    return getattr(plan, "parts", (plan,))
 
 
 def _numbers(value: Any) -> Any:

@@ -165,7 +165,9 @@ def seal_outcomes(
     inputs: Any = None,
     people: Integers | None = None,
 ) -> Sealed:
-    """The same of several outcomes, one private column each, every one read by itself."""
+    """The same of one or several outcomes, one private column each, every one read by itself."""
+    if len(classes) == 1:
+        return seal_outcome(outcomes[0], classes[0], rows, inputs, people)
     pairs = zip(outcomes, classes, strict=True)
     columns = np.column_stack([_values(y, own, rows) for y, own in pairs])
     return _seal(columns, rows, inputs, people)

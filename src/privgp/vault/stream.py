@@ -9,7 +9,7 @@ import numpy as np
 from privgp.engine.local import Engine, Threads
 from privgp.gp.measurement import Measurement
 from privgp.plan.inputs.rows import Chunk, Rows, block_number, sum_blocks
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.plan.streamed.columns import Adding, RowColumns, Totals
 from privgp.plan.streamed.sums import ENERGIES
 from privgp.types import Array, Pair, Random
@@ -82,7 +82,7 @@ class RowSums:
     masked: Masked
     key: Key
 
-    def measure(self, plan: Plan, random_state: Random = None) -> Measurement:
+    def measure(self, plan: Part, random_state: Random = None) -> Measurement:
         """Spend the budget once: add the noise of a plan that was made of the totals."""
         private = self.masked.unmask(self.key)
         sums = self.columns.lattice("absolute").join(private[:, :-1])

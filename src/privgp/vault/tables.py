@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privgp.gp.columns.table import Table, missing_cells
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.table import Table, missing_cells
+from privgp.tables.texts import NOTHING
 from privgp.types import Array
 from privgp.vault.masked import Sealed, unseal
-from privgp.vault.values import NOTHING, read_number
+from privgp.vault.values import read_number
 
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
 

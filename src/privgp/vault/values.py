@@ -16,16 +16,14 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from privgp.gp.columns.dates import instant_text, length_text
-from privgp.gp.columns.disguises import ISO_DATE
+from privgp.tables.dates import instant_text, length_text
+from privgp.tables.texts import ISO_DATE, NOTHING
 from privgp.types import Array
 
 NUMBER, TEXT, BYTES = "number", "text", "bytes"
 WHOLE_FLOATS = 2.0**53  # from there on, several whole numbers are one float
 MOST_DIGITS = 400  # of an identifier that is read as a number
 UNSEEN = ("Cc", "Cf")  # kinds of letters that have no width
-# how tables write that there is no value
-NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}
 TRUTHS = {"true": "1", "false": "0"}
 
 

@@ -12,6 +12,7 @@ import pytest
 from privgp.command import join_pairs
 from privgp.command.errors import Refusal
 from privgp.command.io.axes import grid, read_ranges, read_targets
+from privgp.tables.parser import TableError
 from tests.command.running import BUDGET, COLUMNS, QUICK, run
 
 
@@ -71,7 +72,7 @@ def test_a_table_gives_its_input_columns(tmp_path: Path, ending: str) -> None:
 def test_a_table_without_an_input_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "targets.csv"
     path.write_text("bmi\n1\n")
-    with pytest.raises(Refusal, match="no column 'bp'"):
+    with pytest.raises(TableError, match="no column 'bp'"):
         read_targets(str(path), ["bmi", "bp"])
 
 

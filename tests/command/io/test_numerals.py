@@ -10,8 +10,11 @@ import polars as pl
 import pytest
 
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import input_columns, output_column, read_inputs, split_names
-from privgp.command.io.tables import Form, load, open_table
+from privgp.command.io.columns import output_column, read_inputs
+from privgp.command.io.kinds import split_names
+from privgp.tables.cells import input_columns
+from privgp.tables.parser import TableError
+from privgp.tables.source import Form, load, open_source
 
 Write = Callable[..., Path]
 
@@ -31,7 +34,7 @@ Write = Callable[..., Path]
 def test_public_cells_show_how_private_ones_are_written(
     write: Write, content: str, form: Form, a: list[float], y: list[float]
 ) -> None:
-    source = open_table(write("t.csv", content), form, ["a", "b"])
+    source = open_source(write("t.csv", content), form, ["a", "b"])
     frame = load(source, ["a", "b", "y"])
     assert input_columns(frame, ["a"], source)["a"].to_list() == a
     assert output_column(frame, "y", source).tolist() == y
@@ -39,15 +42,15 @@ def test_public_cells_show_how_private_ones_are_written(
 
 @pytest.mark.parametrize("cell", ["2.5", "0.123", "12.34,5", "1.25.300", "1,2,3"])
 def test_another_sign_than_the_one_seen_is_no_number(write: Write, cell: str) -> None:
-    source = open_table(write("t.csv", f"a;y\n1,5;{cell}\n"), None, ["a"])
+    source = open_source(write("t.csv", f"a;y\n1,5;{cell}\n"), None, ["a"])
     with pytest.raises(Refusal, match="finite number"):
         output_column(load(source, ["y"]), "y", source)
 
 
 @pytest.mark.parametrize("content", ["a;y\n1.280;1\n", "a;y\n1,280;1\n", 'a,y\n"1,280",1\n'])
 def test_thousands_that_may_be_decimals_are_asked_for(write: Write, content: str) -> None:
-    with pytest.raises(Refusal, match=r"1280 or 1.280: give --decimal-comma or --decimal-point"):
-        open_table(write("t.csv", content), None, ["a"])
+    with pytest.raises(TableError, match=r"1280 or 1.280: give `decimal_comma` or `decimal_point`"):
+        open_source(write("t.csv", content), None, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -57,15 +60,15 @@ def test_thousands_that_may_be_decimals_are_asked_for(write: Write, content: str
         ("(12)\n(3)", "numbers"),
         ("−3\n−4", "numbers"),
         ("51.5° N\n51.6° N", "numbers"),
-        ("03.02.2024\n04.02.2024", "--date-format"),
-        ("2/13/2024 3:05 PM\n1/2/2024 1:00 AM", "--date-format"),
-        ("01067\n10115", "--categories"),
+        ("03.02.2024\n04.02.2024", "`date_format`"),
+        ("2/13/2024 3:05 PM\n1/2/2024 1:00 AM", "`date_format`"),
+        ("01067\n10115", "`categories`"),
         ("north\nNA", "in row 2, as if there were no value"),
     ],
 )
 def test_text_that_is_something_else_is_no_category(write: Write, cells: str, words: str) -> None:
     data = write("t.csv", f"a\n{cells}\n")
-    with pytest.raises(Refusal, match=words):
+    with pytest.raises(TableError, match=words):
         read_inputs(data, ["a"], {})
     assert read_inputs(data, ["a"], {"a": "category"})["a"].to_list() == cells.split("\n")
 
@@ -89,7 +92,7 @@ def test_one_instant_in_every_way_of_writing(write: Write, cell: str, date_forma
 
 def test_dates_in_another_order_are_refused_by_their_row(write: Write) -> None:
     data = write("t.csv", "a\n01.02.2024\n02/13/2024\n")
-    with pytest.raises(Refusal, match=r"written like 31.12.2024: row 2"):
+    with pytest.raises(TableError, match=r"written like 31.12.2024: row 2"):
         read_inputs(data, ["a"], {"a": "date"}, Form(date_format="%d.%m.%Y"))
 
 
@@ -100,7 +103,7 @@ def test_letters_of_other_encodings(tmp_path: Path, encoding: str) -> None:
     found = read_inputs(data, ["Größe", "Ort"], {}, Form(encoding=encoding))
     assert found.equals(pl.DataFrame({"Größe": [1.5], "Ort": ["Köln"]}))
     if encoding == "windows-1252":
-        with pytest.raises(Refusal, match="name its encoding"):
+        with pytest.raises(TableError, match="state its encoding"):
             read_inputs(data, ["Größe"], {})
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from privgp.command.io.tables import write_table
+from privgp.command.io.results import write_table
 from privgp.release.certificate.wording import output_bounds, private_outputs
 
 DAY, HOUR = datetime(1960, 3, 4), datetime(2024, 1, 1, 5)

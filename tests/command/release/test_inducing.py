@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load
-from privgp.storage import tables
+from privgp.tables import files
 from tests.command.running import (
     BUDGET,
     COLUMNS,
@@ -144,13 +144,13 @@ def test_a_plan_never_holds_a_private_cell(
 ) -> None:
     data = write(people_table(), tmp_path / f"visits.{ending}")
     seen: list[pl.DataFrame] = []
-    read = tables.File.read
+    read = files.File.read
 
     def read_part(*arguments):
         seen.append(read(*arguments))
         return seen[-1]
 
-    monkeypatch.setattr(tables.File, "read", read_part)
+    monkeypatch.setattr(files.File, "read", read_part)
     assert run("plan", data, *COLUMNS, *BUDGET, *QUICK, *MANY).code == 0
     assert seen
     assert all(set(frame.columns) == {"age", "bmi"} for frame in seen)

@@ -11,7 +11,7 @@ import pytest
 
 import privgp
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.file import save_plan
+from privgp.plan.plan import save_plan
 from tests.command.running import BUDGET, QUICK, assert_refused, instead, people_table, run
 
 INPUTS = ["--inputs", "age,bmi"]

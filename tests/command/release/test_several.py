@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
-from privgp import load, load_plan
+from privgp import Label, Number, PrivateGP, load, load_plan
 from tests.command.running import QUICK, assert_refused, instead, people_table, run
 
 OUTPUTS = ["--output", "cost,days"]
@@ -112,3 +113,23 @@ def test_bad_cells_of_any_output_are_refused(table: Path, tmp_path: Path) -> Non
         pl.read_csv(table).with_columns(pl.Series(column, cells)).write_csv(bad)
         result = run("release", bad, *ASKED, "-o", tmp_path / "v.privgp")
         assert_refused(result, f"Column '{column}'", "finite number in every row")
+
+
+def test_outcomes_of_several_kinds_are_predicted_and_described(tmp_path: Path) -> None:
+    X = np.linspace(0.0, 1.0, 40)
+    table = pl.DataFrame({"x": X, "height": 150 + 30 * X, "smokes": ["yes", "no"] * 20})
+    outcomes = {"height": Number(100, 200), "smokes": Label("yes", "no")}
+    model = PrivateGP(outcomes, inputs=["x"], epsilon=5.0, delta=1e-5, random_state=0)
+    model.set_params(hyperparameters="fixed").fit(table).save(tmp_path / "both.privgp")
+    table.select("x").write_csv(tmp_path / "new.csv")
+    out = tmp_path / "out.csv"
+    done = run("predict", tmp_path / "both.privgp", tmp_path / "new.csv", "-o", out, "--json")
+    assert done.code == 0, done
+    assert json.loads(done.out)["mean"] == ["height_mean"]
+    found, expected = pl.read_csv(out), model.predict(table.select("x"))
+    for name in ("height_mean", "height_high", "smokes_probability_yes", "smokes_low_no"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9)
+    assert found["smokes_label"].to_list() == expected["smokes_label"].to_list()
+    told = run("inspect", tmp_path / "both.privgp").out
+    assert "Most plausible kernel of height" in told
+    assert "Classes: 'no' and 'yes'." in told

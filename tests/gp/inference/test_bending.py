@@ -18,7 +18,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals
-from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.build import Budget, Question, make_part
 from privgp.vault.measure import measure
 
 KERNEL, NOISE = 0.5 * RBF(0.3), 0.1
@@ -37,7 +37,7 @@ def of_rows(mechanism: str) -> tuple[Functionals, Measurement]:
     X = rng.uniform(size=(40, 1))
     y = np.sin(6 * X[:, 0]) + 1.5 * (X[:, 0] > 0.6) + 0.3 * rng.standard_normal(40)
     question = Question((-3.0, 3.0), KERNEL, NOISE, mechanism=mechanism)
-    plan = make_plan(X, question, Budget(3.0, 1e-3))
+    plan = make_part(X, question, Budget(3.0, 1e-3))
     return plan.functionals, measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
 
 

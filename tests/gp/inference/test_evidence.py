@@ -13,7 +13,7 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Measurement
 from privgp.gp.smoothers import choose_nodes, nystrom
-from privgp.plan.build import Budget, Question, functionals, make_plan
+from privgp.plan.build import Budget, Question, functionals, make_part
 from privgp.vault.measure import measure
 from tests.budgets import SetNoise
 
@@ -26,7 +26,7 @@ def measured(groups=None, rows=60, seed=0, budget=None):
     X[rows // 2 :] = X[: rows - rows // 2]
     y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(rows)
     question = Question((-2.0, 2.0), KERNEL, 0.2)
-    plan = make_plan(X, question, budget or Budget(5.0, 1e-2), groups)
+    plan = make_part(X, question, budget or Budget(5.0, 1e-2), groups)
     return X, y, plan, measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
 
 
@@ -97,7 +97,7 @@ def test_learning_finds_the_truth_when_there_is_hardly_any_noise():
     y = np.linalg.cholesky(evaluate(truth, X) + 1e-10 * np.eye(90)) @ rng.standard_normal(90)
     y += 0.1 * rng.standard_normal(90)
     question = Question((-3.0, 3.0), 1.0 * RBF(4.0), 0.2, mechanism="gaussian")
-    plan = make_plan(X, question, SetNoise(1.0, 1e-6, 1e-4))
+    plan = make_part(X, question, SetNoise(1.0, 1e-6, 1e-4))
     t = measure(y, plan.y_bounds, plan.strategy, plan.noise, rng)
     models = learn(plan.functionals, t, plan.priors)
     weights = np.array([m.weight for m in models])

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import (
     RBF,
+    CompoundKernel,
     ConstantKernel,
     DotProduct,
+    Exponentiation,
     ExpSineSquared,
     Matern,
     RationalQuadratic,
@@ -85,7 +87,9 @@ def test_only_differences_of_inputs_matter(shift, scale):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (DotProduct(), "not supported"),
+        (CompoundKernel([RBF(1.0)]), "not supported"),
+        (RBF(1.0) * DotProduct(0.0), "sigma_0 must be positive"),
+        (Exponentiation(WhiteKernel(1.0), 2.0), "WhiteKernel inside another kernel"),
         (RBF(1.0) * WhiteKernel(1.0), "inside a product"),
         (RBF([1.0, 2.0, 3.0]), "3 lengthscales but the inputs have 2"),
         (2.0 * ExpSineSquared(1.0, 1.0), "one input only"),

@@ -12,6 +12,7 @@ from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
     DotProduct,
+    Exponentiation,
     Kernel,
     Matern,
     Product,
@@ -21,9 +22,11 @@ from sklearn.gaussian_process.kernels import (
 
 from privgp.command.io.kernel_text import parse_kernel, write_kernel
 from privgp.gp.kernels.codec import kernel_from, kernel_tree
+from privgp.gp.kernels.varying import VaryingLengthscale
 from privgp.storage.archive import DamagedFile
 from tests.gp.kernels.rows import ROWS
 
+VARYING = VaryingLengthscale(3.0, places=[[0.0], [1.0]], factors=[0.5, 2.0], nu=np.inf)
 TEXTS = [row for row in ROWS if row.text is not None]
 SAVED = [
     *(row.make(2.0, row.middle) for row in ROWS),
@@ -31,6 +34,8 @@ SAVED = [
     WhiteKernel(0.2, "fixed"),
     RBF(1.0, "fixed"),
     Matern([2.0, 3.0], [(0.1, 10.0), (0.2, np.inf)], nu=1.7),
+    DotProduct(0.7),
+    VARYING,
 ]
 
 
@@ -99,10 +104,26 @@ def test_a_saved_kernel_with_a_part_that_is_wrong_is_refused(kernel) -> None:
 
 
 def test_an_unknown_kernel_is_neither_saved_nor_read() -> None:
-    with pytest.raises(ValueError, match="cannot be saved"):
-        kernel_tree(RBF(1.0) + DotProduct())
+    with pytest.raises(
+        ValueError, match="Exponentiation cannot be saved: files hold numbers and no"
+    ):
+        kernel_tree(RBF(1.0) + Exponentiation(DotProduct(), 2.0))
     with pytest.raises(DamagedFile):
-        kernel_from({**kernel_tree(RBF(1.0)), "type": "DotProduct"})
+        kernel_from({**kernel_tree(RBF(1.0)), "type": "Exponentiation"})
+
+
+def test_a_varying_lengthscale_with_arrays_that_do_not_fit_is_refused() -> None:
+    tree = kernel_tree(VARYING)
+    for name, wrong in (
+        ("places", [[0.0], [1.0, 2.0]]),
+        ("places", [0.0, 1.0]),
+        ("places", [[0.0]]),
+        ("factors", [1.0]),
+        ("factors", [1.0, -1.0]),
+        ("factors", [[1.0], [2.0]]),
+    ):
+        with pytest.raises(DamagedFile):
+            kernel_from({**tree, name: wrong})
 
 
 def test_a_kernel_without_end_is_refused() -> None:

@@ -15,6 +15,7 @@ from privgp import PrivateGPRegressor, audit, compose, load, load_plan
 from privgp.gp.inference.mixtures import Mixture
 from privgp.release.certificate import certificate, page
 from privgp.release.rates import MOST, CountMixture, RateMixture
+from tests.plans import with_part
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 10, size=(80, 1))
@@ -237,7 +238,7 @@ def test_a_plan_that_says_its_people_change_less_is_refused(learned: bool) -> No
     model = counts(kernel=KERNEL, hyperparameters="learned" if learned else "fixed")
     plan = model.plan(X, exposure=EXPOSURE)
     small = replace(plan.strategy, change=0.5 * plan.strategy.change)
-    forged = replace(plan, strategy=small, noise=plan.measuring(small).noise)
+    forged = with_part(plan, strategy=small, noise=plan.measuring(small).noise)
     with pytest.raises(ValueError, match="made for other"):
         model.fit(X, Y, plan=forged, exposure=EXPOSURE)
     with pytest.raises(ValueError, match="do not belong together"):

@@ -13,7 +13,7 @@ import pytest
 
 import privgp
 from privgp import PrivateGPClassifier, PrivateGPRegressor
-from privgp.plan.file import pack_plan
+from privgp.plan.plan import pack_plan
 from privgp.release.certificate.schema import validate
 from privgp.storage.archive import PLAN, DamagedFile, pack, unpack
 
@@ -239,11 +239,11 @@ def test_a_forged_plan_with_other_classes_or_an_energy_is_damaged(classes, energ
     plan = model("three classes", x_bounds=(0, 10), mechanism="gaussian").plan(ROWS)
     members = unpack(pack_plan(plan), PLAN)
     tree = json.loads(members["plan.json"])
-    assert tree["strategy"]["classes"] == 3
-    tree["strategy"] |= {"classes": classes, "energy_weight": energy}
+    assert tree["parts"][0]["strategy"]["classes"] == 3
+    tree["parts"][0]["strategy"] |= {"classes": classes, "energy_weight": energy}
     forged = pack({**members, "plan.json": json.dumps(tree).encode()}, PLAN)
     with pytest.raises(DamagedFile):
-        privgp.plan.file.unpack_plan(forged)
+        privgp.plan.plan.unpack_plan(forged)
 
 
 def test_plans_and_strategies_of_numbers_have_the_fingerprints_they_had():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from privgp.plan.build import Budget, Question, make_plan
+from privgp.plan.build import Budget, Question, make_part
 from privgp.plan.classes.sums import ClassGroupSums, ClassSums, of_every_class
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.vault.measure import exact
@@ -64,7 +64,7 @@ def test_two_classes_need_one_sum():
 @pytest.mark.parametrize(("law", "kind"), [("gaussian", ClassSums), ("laplace", ClassGroupSums)])
 def test_a_plan_measures_every_class_and_no_squares(law, kind):
     question = Question((0.0, 1.0), squares=False, classes=4, mechanism=law)
-    plan = make_plan(np.linspace(0, 1, 40)[:, None], question, Budget(1.0, 1e-5))
+    plan = make_part(np.linspace(0, 1, 40)[:, None], question, Budget(1.0, 1e-5))
     assert isinstance(plan.strategy, kind)
     assert plan.strategy.size == 4 * len(plan.functionals.weights) == plan.noise.size
     assert plan.strategy.energy_weight == 0.0

@@ -1,175 +1,153 @@
-"""What is written of a release at new rows: a function with its error bars, or probabilities."""
+"""What is written of a release at new rows: the columns of every outcome, and what they are called."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import is_classifier
+import polars as pl
 
-from privgp.command.errors import Refusal, list_names
+from privgp.command.errors import Refusal
 from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step
+from privgp.gp.threads import one_thread
+from privgp.models.published import Published
+from privgp.models.tables import rows_at
+from privgp.release.prediction import check_coverage
+from privgp.release.queries.points import prediction_columns
 from privgp.release.release import Release
+from privgp.tables.parser import list_names
+from privgp.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 BLOCK = 4096
 ERROR_BARS = "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation."
+LABEL_BARS = "Error bars: 'privgp predict' gives the probability of every class and its interval."
+NO_OBSERVATION = "--observation does not go with labels, whose probability says it already."
 
 
 @dataclass(frozen=True)
-class OfFunction:
-    """Mean, std and interval of a function, or of new outputs."""
+class Answers:
+    """Predictions of a release, a column for each number that is told of an outcome."""
 
-    of_labels: ClassVar[bool] = False
-    model: Any
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return "mean", "std", "low", "high"
+    model: Published
 
     @property
-    def of_rates(self) -> bool:
-        return bool(self.model.likelihood == "poisson")
+    def release(self) -> Release:
+        return self.model._released
+
+    def check(self, observation: bool) -> None:
+        """Refuse intervals of new outputs where there are labels alone."""
+        if observation and all(one.parameters.labels() for one, _ in self.outcomes):
+            raise Refusal(NO_OBSERVATION)
+
+    @cached_property
+    def outcomes(self) -> list[tuple[Release, str]]:
+        """The release of every outcome alone, and what the names of its columns begin with."""
+        names = self.release.output_names
+        prefixes = [""] if names is None else [f"{name}_" for name in names]
+        return [*zip(self.release.each, prefixes, strict=True)]
 
     def steps(self, rows: int) -> int:
         return -(-rows // BLOCK)
 
-    def at(self, X: Any, step: Step, coverage: float, observation: bool) -> list[Any]:
-        """A column for every name, by blocks of rows, so that any number fits into memory."""
-        parts = []
-        for rows in in_blocks(self.model._released.names, X, BLOCK, step, "Predicting row"):
-            with refuse_questions():
-                parts.append(self._block(rows, coverage, observation))
-        columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
-        if not all(np.all(np.isfinite(each)) for each in columns if each.dtype.kind == "f"):
+    def at(
+        self, X: pl.DataFrame, step: Step, coverage: float, observation: bool, simultaneous: bool
+    ) -> dict[str, Array]:
+        """The columns by name, by blocks of rows, so that any number fits into memory; all rows in one
+        block where intervals hold the function at all of them at once."""
+        levels, parts = check_coverage(coverage), []
+        asked: Any = {"observation": observation, "simultaneous": simultaneous}
+        size = max(X.height, 1) if simultaneous else BLOCK
+        for rows in in_blocks(self.release.names, X, size, step, "Predicting row"):
+            with refuse_questions(), one_thread():
+                found = prediction_columns(self.release, rows_at(self.model, rows), levels, **asked)
+            pairs = zip(self.outcomes, found, strict=True)
+            parts.append(
+                {
+                    f"{prefix}{name}": column
+                    for (_, prefix), each in pairs
+                    for name, column in each.items()
+                }
+            )
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if not all(
+            np.all(np.isfinite(each)) for each in columns.values() if each.dtype.kind == "f"
+        ):
             raise Refusal("Some rows are too far away: their predictions would overflow.")
         return columns
 
-    def _block(self, rows: Any, coverage: float, observation: bool) -> list[Any]:
-        spread = self.model.predict(rows, return_std=True, observation=observation)
-        return [*spread, *self.model.interval(rows, coverage, observation=observation)]
-
-    def plot(self, observation: bool, points: Any = None) -> Any:
+    def plot(self, observation: bool, points: pl.DataFrame | None = None) -> Figure:
         with refuse_questions():
-            return self.model.plot(observation=observation, points=points)
+            asked = {"observation": True} if observation else {}
+            figure: Figure = self.model.plot(points=points, **asked)
+            return figure
 
-    def describe_columns(self, names: Sequence[str], observation: bool) -> str:
-        what = "a new output" if observation else "the rate" if self.of_rates else "the function"
-        return f"{names[0]}, and {names[1]} of {what}."
+    def describe(self, observation: bool) -> str:
+        """What the columns are about, in words."""
+        told = []
+        for one, _ in self.outcomes:
+            rates = one.parts[0].unit_rate is not None
+            what = "a new output" if observation else "the rate" if rates else "the function"
+            told.append("the probabilities" if one.parameters.labels() else what)
+        return " and ".join(dict.fromkeys(told))
 
-    def interval(self, names: Sequence[str]) -> str:
-        return f"From {names[2]} to {names[3]} is its interval"
-
-    def map_columns(self, names: Sequence[str]) -> dict[str, str]:
+    def map_columns(self) -> dict[str, str]:
         """The columns whose contours make a map, by what is shown."""
-        told = self.model.output_ or {}
-        says_it = str(told.get("units")).startswith("per ")
-        per = " per unit of exposure" if self.of_rates and not says_it else ""
-        return {f"{told.get('name', 'output')}{per}": names[0]}
+        shown: dict[str, str] = {}
+        for one, prefix in self.outcomes:
+            labels, title = one.parameters.labels(), self.title(one, prefix.removesuffix("_"))
+            shown |= {
+                f"probability of {each}": f"{prefix}probability_{each}" for each in labels or ()
+            }
+            shown |= {} if labels else {title: f"{prefix}mean"}
+        return shown
 
-    def facts(self, names: Sequence[str]) -> dict[str, Any]:
-        """The columns' names for a program."""
-        return dict(zip(self.names, names, strict=True))
+    def title(self, one: Release, name: str) -> str:
+        called = self.release.facts.called or {}
+        rates = one.parts[0].unit_rate is not None and not name
+        per = rates and not str(called.get("units")).startswith("per ")
+        return f"{name or called.get('name', 'output')}{' per unit of exposure' if per else ''}"
 
-    def describe_fit(self) -> list[str]:
-        return [*describe_model(self.model._released), ERROR_BARS]
-
-
-@dataclass(frozen=True)
-class OfSeveral(OfFunction):
-    """The same of every output."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        outputs, each = self.model.output_names_, super().names
-        return tuple(f"{output}_{name}" for output in outputs for name in each)
-
-    def _block(self, rows: Any, coverage: float, observation: bool) -> list[Any]:
-        each = np.array(super()._block(rows, coverage, observation))  # (4, rows, outputs)
-        return [*each.transpose(2, 0, 1).reshape(-1, each.shape[1])]
-
-    def describe_columns(self, names: Sequence[str], observation: bool) -> str:
-        others = list_names(self.model.output_names_[1:])
-        return f"{super().describe_columns(names, observation)[:-1]}, and so for {others}."
-
-    def map_columns(self, names: Sequence[str]) -> dict[str, str]:
-        return dict(zip(self.model.output_names_, names[::4], strict=True))
-
-    def facts(self, names: Sequence[str]) -> dict[str, Any]:
-        return {name: [*names[place::4]] for place, name in enumerate(super().names)}
+    def facts(self, columns: Mapping[str, str]) -> dict[str, Any]:
+        """The columns for a program, by what they hold; of several outcomes a list of them."""
+        if self.release.output_names is None:
+            return dict(columns)
+        held: dict[str, list[str]] = {}
+        for name, written in columns.items():
+            prefix = next(each for _, each in self.outcomes if name.startswith(each))
+            held.setdefault(name.removeprefix(prefix), []).append(written)
+        return held
 
     def describe_fit(self) -> list[str]:
-        each = zip(self.model._released.each, self.model.output_names_, strict=True)
-        return [*(line for one, name in each for line in describe_model(one, name)), ERROR_BARS]
+        """What was learned of every outcome."""
+        lines, bars = [], dict[str, None]()
+        for one, prefix in self.outcomes:
+            name, labels = prefix.removesuffix("_"), one.parameters.labels()
+            lines.append(_kernel_line(one, f" of {name}" if name else ""))
+            if labels:
+                lines.append(f"Classes: {list_names(labels)}.")
+            else:
+                lines.append(_variance_line(one, name or "an output"))
+            bars[LABEL_BARS if labels else ERROR_BARS] = None
+        return [*lines, *bars]
 
 
-@dataclass(frozen=True)
-class OfLabels(OfFunction):
-    """The most probable class, and the probability of each with its interval."""
-
-    of_labels: ClassVar[bool] = True
-
-    @property
-    def classes(self) -> list[str]:
-        return [str(each) for each in self.model.classes_]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        kinds = ("probability", "low", "high")
-        return "label", *(f"{kind}_{each}" for kind in kinds for each in self.classes)
-
-    def _block(self, rows: Any, coverage: float, observation: bool) -> list[Any]:
-        probabilities = self.model.predict_proba(rows)
-        label = self.model.classes_[np.argmax(probabilities, axis=1)]
-        return [label, *probabilities.T, *np.hstack(self.model.interval(rows, coverage)).T]
-
-    def plot(self, observation: bool, points: Any = None) -> Any:
-        with refuse_questions():
-            return self.model.plot(points=points)
-
-    def describe_columns(self, names: Sequence[str], observation: bool) -> str:
-        count = len(self.classes)
-        return f"{names[0]}, the most probable class, and {list_names(names[1 : 1 + count])}."
-
-    def map_columns(self, names: Sequence[str]) -> dict[str, str]:
-        columns = zip(self.classes, names[1:], strict=False)
-        return {f"probability of {label}": column for label, column in columns}
-
-    def interval(self, names: Sequence[str]) -> str:
-        count = len(self.classes)
-        return f"From {names[1 + count]} to {names[1 + 2 * count]}, and so on, are their intervals"
-
-    def describe_fit(self) -> list[str]:
-        return [
-            kernel_line(self.model._released),
-            f"Classes: {list_names(self.classes)}.",
-            "Error bars: 'privgp predict' gives the probability of every class and its interval.",
-        ]
-
-
-def answer_of(model: Any) -> OfFunction:
-    """What is written of this model."""
-    if is_classifier(model):
-        return OfLabels(model)
-    return OfFunction(model) if model._released.output_names is None else OfSeveral(model)
-
-
-def kernel_line(release: Release, of: str = "") -> str:
+def _kernel_line(release: Release, of: str) -> str:
     kernel, inputs = release.parts[0].models[0].kernel, release.parameters.columns
     kernel = kernel if inputs is None else inputs.narrow_kernel(kernel)
     return f"Most plausible kernel{of}: {write_kernel(kernel, figures=4)}."
 
 
-def describe_model(release: Release, output: str = "") -> list[str]:
-    """What was learned of an output; ``output``: its name where there are several."""
-    scattered = f"{output or 'an output'} about the function"
+def _variance_line(release: Release, output: str) -> str:
     (part,) = release.parts
+    scattered = f"{output} about the function"
     if part.unit_rate is not None:
         scattered = "a count over its mean"
-    return [
-        kernel_line(release, f" of {output}" if output else ""),
-        f"Variance of {scattered}: {part.noise_variance:.4g}.",
-    ]
+    return f"Variance of {scattered}: {part.noise_variance:.4g}."

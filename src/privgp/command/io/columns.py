@@ -1,4 +1,4 @@
-"""From columns of a table to numbers and identifiers. Public cells may be located, private never."""
+"""From columns of a table to inputs, people and outputs. Private columns go to the vault."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,30 +10,20 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, plural, refusal, refuse_on
-from privgp.command.io.cells.kinds import FILL_IN, TEXTS, Kinds, as_kind, kinds_of, split_list
-from privgp.command.io.cells.numerals import OTHERWISE
+from privgp.command.io.files import TABLES, check_readable
+from privgp.command.io.kinds import known_kinds, split_names
 from privgp.command.io.screen import Step
-from privgp.command.io.tables import Form, Source, load, open_table
 from privgp.models.kept import names_of
 from privgp.plan.inputs.inputs import Inputs
 from privgp.release.release import Release
+from privgp.tables.cells import TEXTS, Kinds, input_columns
+from privgp.tables.source import Form, Source, load, open_source
 from privgp.types import Array
 from privgp.vault.table import column_values
-from privgp.vault.tables import complete_rows
+from privgp.vault.tables import complete_rows, seal_rows
 from privgp.vault.validate import column_labels
 
 PLAINLY = ", such as 1250.5, without units or other signs"
-
-
-def split_names(text: str, option: str = "--inputs") -> list[str]:
-    """The names in --inputs, such as 'age,bmi', or in another option."""
-    names = split_list(text)
-    if not all(names):
-        raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
-    for name in names:
-        if names.count(name) > 1:
-            raise Refusal(f"{option} names the column '{name}' twice.")
-    return names
 
 
 def as_table(names: Sequence[str] | None, X: Any) -> Any:
@@ -63,16 +53,22 @@ def refuse_questions(**options: str) -> Iterator[None]:
         raise refusal(problem, **options) from None
 
 
-def question_rows(
-    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
-) -> pl.DataFrame:
-    """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
-    names = names_of(model) if given is None else split_names(given)
+def input_names(model: Any, path: Path, given: str | None) -> tuple[str, ...]:
+    """The inputs by the names given with --inputs, else by those in the model's file."""
+    names = names_of(model) if given is None else tuple(split_names(given))
     count = int(model.n_features_in_)
     if names is None:
         raise Refusal(f"'{path}' does not name its {plural(count, 'input')}: do so with --inputs.")
     if len(names) != count:
         raise Refusal(f"'{path}' has {plural(count, 'input')}, but --inputs names {len(names)}.")
+    return names
+
+
+def question_rows(
+    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
+) -> pl.DataFrame:
+    """The inputs in a new table."""
+    names = input_names(model, path, given)
     return read_inputs(table, names, known_kinds(getattr(model, "inputs_", None), names), form)
 
 
@@ -82,81 +78,23 @@ def kept_columns(
     """All columns of a new table as they are, the inputs ``names`` among them; but not one that has the
     name of the private output, as the table may be the custodian's."""
     kinds = known_kinds(release.parameters.columns, names)
-    source = open_table(table, _with_texts(form, kinds or {}), names)
+    source = open_source(table, _with_texts(form, kinds or {}), names)
     private = {*(release.output_names or ()), (release.facts.called or {}).get("column")}
     kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
     return load(source, kept)
 
 
-def known_kinds(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
-    """What the columns of these names are, which stand in the place of those in the model's file."""
-    if inputs is None:
-        return None
-    known = kinds_of(inputs)
-    return dict(zip(names, (known[name] for name in inputs.names), strict=True))
-
-
 def read_inputs(
     path: Path, names: Sequence[str], kinds: Kinds | None = None, form: Form | None = None
 ) -> pl.DataFrame:
-    source = open_table(path, _with_texts(form, kinds or {}), names)
+    check_readable(path, TABLES)
+    source = open_source(path, _with_texts(form, kinds or {}), names)
     return input_columns(load(source, names), names, source, kinds=kinds)
 
 
 def _with_texts(form: Form | None, kinds: Kinds) -> Form:
     texts = tuple(name for name, kind in kinds.items() if kind in TEXTS)
     return replace(form or Form(), texts=texts)
-
-
-def input_columns(
-    frame: pl.DataFrame,
-    names: Sequence[str],
-    source: Source,
-    kinds: Kinds | None = None,
-    choice: str = FILL_IN,
-) -> pl.DataFrame:
-    """The named columns, of these kinds, as finite numbers unless they are something else.
-
-    ``kinds``: None if all must be numbers.
-    """
-    told = dict.fromkeys(names, "number") if kinds is None else kinds
-    made = pl.DataFrame(
-        [
-            as_kind(
-                frame[name],
-                f"Column '{name}' of '{source.path}'",
-                told.get(name),
-                is_csv=source.is_csv,
-                choice=choice,
-                date_format=source.date_format,
-            )
-            for name in names
-        ]
-    )
-    if all(made[name].dtype.is_numeric() or made[name].dtype == pl.Boolean for name in names):
-        return made.cast({pl.Boolean: pl.Int64})  # then they are all numbers
-    return made
-
-
-def identifiers(frame: pl.DataFrame, name: str, source: Source) -> np.ndarray:
-    """One person's identifier per row. Neither spaces around one nor another sign for decimals make
-    another person."""
-    column = frame[name]
-    if column.dtype == pl.String:
-        column = column.str.strip_suffix(OTHERWISE).str.strip_chars()
-        missing = column.is_null() | (column == "")
-    elif column.dtype.is_float():
-        missing = column.is_null() | ~column.is_finite()
-    elif column.dtype.is_integer():
-        missing = column.is_null()
-    else:
-        raise Refusal(f"Column '{name}' of '{source.path}' must hold numbers or text.")
-    if missing.any():
-        raise Refusal(
-            f"Column '{name}' of '{source.path}' has no identifier in row {int(missing.arg_max() or 0) + 1}: "
-            "every row needs its person."
-        )
-    return column.to_numpy()
 
 
 def whole_rows(frame: pl.DataFrame, levels: Mapping[str, Sequence[str]]) -> pl.DataFrame:
@@ -197,3 +135,12 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
     sentence = f"Column '{name}' of '{source.path}' must hold a label in every row."
     with refuse_on(sentence, ValueError):
         return column_labels(column.to_list())
+
+
+def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.DataFrame:
+    """Private cells as they stand, once the vault has read each. Whatever is wrong, and with whichever
+    of them, the sentence is the same."""
+    sentence = f"The input columns of '{source.path}' must hold a value of their kind in every row."
+    with refuse_on(sentence, ValueError):
+        seal_rows(frame, inputs)
+    return frame.select(inputs.names)

@@ -10,37 +10,25 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import polars as pl
 
-from privgp.command.errors import Failure, Refusal, list_names, plural, refusal, refuse_on
+from privgp.command.errors import Failure, Refusal, plural, refusal, refuse_on
 from privgp.command.io.axes import read_ranges, read_targets
-from privgp.command.io.cells.kinds import (
-    TEXTS,
-    Kinds,
-    columns_from_options,
-    kinds_of,
-    levels_of,
-    null_words,
-)
-from privgp.command.io.cells.private import bounds_by_name, private_table
 from privgp.command.io.columns import (
-    identifiers,
-    input_columns,
     output_column,
     output_columns,
     outputs,
     private_columns,
+    private_table,
     refuse_questions,
-    split_names,
     whole_rows,
 )
 from privgp.command.io.files import is_many, open_own, suffix_of
 from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.tables import (
-    Form,
-    Source,
-    count_rows,
-    load,
-    open_many,
-    open_table,
+from privgp.command.io.kinds import (
+    bounds_by_name,
+    columns_from_options,
+    kinds_of,
+    levels_of,
+    split_names,
 )
 from privgp.command.options import PASSED, ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
@@ -52,17 +40,22 @@ from privgp.models.planned import with_column_names
 from privgp.models.promise import MISSING
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.tables import in_order
-from privgp.plan.advice import bounds_advice, budget_advice
 from privgp.plan.classes.declared import check_classes
-from privgp.plan.file import load_plan
-from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.arguments import (
+    are_several,
+    check_bounds,
+    check_output_shares,
+    output_bounds,
+)
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import are_several, check_output_shares, output_bounds
+from privgp.plan.plan import Plan, load_plan
+from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
 from privgp.question.parameters import check_values, names_of
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
-from privgp.storage.tables import Files, open_files
+from privgp.tables.cells import TEXTS, Kinds, identifiers, input_columns, null_words
+from privgp.tables.parser import list_names
+from privgp.tables.source import Form, Source, check_columns, load, open_many, open_source
 from privgp.types import Array
 from privgp.vault.labels import class_texts
 from privgp.vault.tables import complete_rows
@@ -220,8 +213,8 @@ class Readable(Described):
             return False
         if self.missing == "drop" or self.is_many or self.inducing is None or self.kinds:
             return self.is_many and self.missing != "drop"
-        source = self.source()
-        return (suffix_of(self.data) == ".csv" and source.is_plain) or not source.is_csv
+        plain = suffix_of(self.data) == ".csv" and self.source.is_plain
+        return plain or not self.source.is_csv
 
     def table(self, output: str | None) -> Table:
         """The table in files, whose private cells are checked."""
@@ -230,37 +223,29 @@ class Readable(Described):
             table.check_output()
         return table
 
+    @cached_property
     def source(self) -> Source:
-        """The table, whose header alone is read, and public cells if they must tell how it is written."""
+        """The table, opened once: all columns are read of the same files. Public cells are looked at if
+        they must show how numbers are written."""
+        if self.is_many:
+            return open_many(self.data)
         public = [] if self.inputs_are_private else self.public_names
         texts = tuple(name for name, kind in (self.kinds or {}).items() if kind in TEXTS)
         how = self.delimiter, self.decimal_comma, self.encoding, self.date_format
-        if self.is_many:
-            return open_many(self.data, self._files, Form(*how, texts))
-        return open_table(self.data, Form(*how, texts), public)
-
-    @cached_property
-    def _files(self) -> Files:
-        """The files of a folder or a pattern, opened once: all columns are read of the same ones."""
-        with public_computation():
-            return open_files(str(self.data))
-
-    def refuse_changes(self) -> None:
-        """Refuse files of a folder or a pattern that were changed since they were opened."""
-        if self.is_many:
-            self._files.refuse_changes()
+        return open_source(self.data, Form(*how, texts), public)
 
     def exposures(self) -> dict[str, Array]:
         """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
         if self.exposure is None:
             return {}
-        source = self.source()
-        read = input_columns(self._load_columns(source, [self.exposure]), [self.exposure], source)
+        frame = self._load_columns([self.exposure])
+        read = input_columns(frame, [self.exposure], self.source)
         return {"exposure": read.to_numpy()[:, 0].astype(np.float64)}
 
-    def _load_columns(self, source: Source, wanted: list[str]) -> pl.DataFrame:
+    def _load_columns(self, wanted: list[str]) -> pl.DataFrame:
         """These columns, every line checked; without the rows where one that is used has no value, if
         these are to be left out."""
+        source = self.source
         if self.missing == "refuse":
             return load(source, wanted)
         used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
@@ -279,20 +264,18 @@ class Readable(Described):
 
     def public_columns(self) -> tuple[pl.DataFrame, Any]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
-        source = self.source()
-        return self._inputs_and_people(self._load_columns(source, self.public_names), source)
+        return self._inputs_and_people(self._load_columns(self.public_names))
 
     def public_rows(self) -> tuple[pl.DataFrame | FileInputs | int, Any]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
-            source = self.source()
-            if self.missing == "refuse":
-                rows = count_rows(source, self.input_names)
-            else:
-                rows = self._load_columns(source, self.input_names).height
+            check_columns(self.source, self.input_names)
+            rows = self.source.files.rows
+            if self.missing != "refuse":
+                rows = self._load_columns(self.input_names).height
             if self.groups is None:
                 return rows, None
-            return rows, self._people(self._load_columns(source, [self.groups]), source)
+            return rows, self._people(self._load_columns([self.groups]))
         if self.in_parts:
             table = self.table(None)
             return table.inputs, table.groups
@@ -302,39 +285,40 @@ class Readable(Described):
         """Inputs, person identifiers and outputs, every line of the table checked."""
         several = are_several(self.y_bounds)
         names = self.output_names if several else [output]
-        source = self.source()
+        source = self.source
         if not several:
-            self._check_one_output(source)
-        frame = self._load_columns(source, [*self.public_names, *names])
-        self._check_decimals(source)
-        X, people = self._inputs_and_people(frame, source)
+            self._check_one_output()
+        frame = self._load_columns([*self.public_names, *names])
+        self._check_decimals()
+        X, people = self._inputs_and_people(frame)
         if several:
             return X, people, output_columns(frame, names, source)
         if self.classes is not None:
             return X, people, outputs(frame, output, source, "classes")
         return X, people, output_column(frame, output, source, self.about_labels)
 
-    def _check_one_output(self, source: Source) -> None:
+    def _check_one_output(self) -> None:
         """Refuse the names of several columns where there is one output."""
-        names = (self.output or "").split(",")
-        if self.output in source.names or not {*names} <= {*source.names} or len(names) < 2:
+        names, there = (self.output or "").split(","), self.source.names
+        if self.output in there or not {*names} <= {*there} or len(names) < 2:
             return
         declared = "bounds" if self.classes is None else "classes"
         raise Refusal(
             f"--output names {len(names)} columns, but there are {declared} for one output."
         )
 
-    def _check_decimals(self, source: Source) -> None:
+    def _check_decimals(self) -> None:
         """Refuse to guess how private numbers are written: 1.250 may be 1250."""
-        known = source.decimal_comma is not None or source.delimiter == ","
-        if source.is_csv and self.classes is None and not known:
+        layout = self.source.layout
+        known = layout.decimal_comma is not None or layout.delimiter == ","
+        if self.source.is_csv and self.classes is None and not known:
             raise Refusal(
-                f"'{source.path}' does not show in public columns how its private numbers are "
+                f"'{self.data}' does not show in public columns how its private numbers are "
                 "written: give --decimal-point or --decimal-comma."
             )
 
-    def _inputs_and_people(self, frame: pl.DataFrame, source: Source) -> tuple[pl.DataFrame, Any]:
-        declared = self.private_inputs()
+    def _inputs_and_people(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
+        declared, source = self.private_inputs(), self.source
         if declared is not None:
             X = private_table(frame, declared, source)
         elif self.inputs_are_private:
@@ -342,17 +326,17 @@ class Readable(Described):
         else:
             names = self.input_names
             X = input_columns(frame, names, source, kinds=self.kinds, choice=self.about_missing)
-        return X, self._people(frame, source)
+        return X, self._people(frame)
 
-    def _people(self, frame: pl.DataFrame, source: Source) -> Any:
+    def _people(self, frame: pl.DataFrame) -> Any:
         """Person identifiers; with private records one sentence says whatever is wrong with them."""
         if self.groups is None:
             return None
         if not self.inputs_are_private:
-            return identifiers(frame, self.groups, source)
-        sentence = f"Column '{self.groups}' of '{source.path}' must name a person in every row."
-        with refuse_on(sentence, Refusal, ValueError):
-            found = identifiers(frame, self.groups, source)
+            return identifiers(frame, self.groups, self.source)
+        sentence = f"Column '{self.groups}' of '{self.data}' must name a person in every row."
+        with refuse_on(sentence, ValueError):
+            found = identifiers(frame, self.groups, self.source)
             person_ids(found, len(found))
             return found
 
@@ -468,7 +452,8 @@ class PlannedRequest(Request):
     def of(cls, path: Path, **given: Any) -> Self:
         """``given``: what the plan does not say, such as the table and how it is written."""
         plan = open_own(path, load_plan)
-        made, asked = plan.made_for, plan.made_for.parameters
+        made: Any = plan.made_for
+        asked = made.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
             raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
         labels = asked.labels()

@@ -1,4 +1,4 @@
-"""The files of a release, written and told of; pictures and certificates of anything."""
+"""The files of a release, written and told of; tables, pictures, pages and certificates of anything."""
 
 import json
 from collections.abc import Mapping
@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privgp.command.errors import Refusal, list_names, refusal, refuse_on
-from privgp.command.io.files import whole_file
+import polars as pl
+
+from privgp.command.errors import Failure, Refusal, refusal, refuse_on
+from privgp.command.io.files import suffix_of, whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
 from privgp.models.load import NOTICE_RECORDS, save
@@ -15,6 +17,10 @@ from privgp.models.published import LONGEST
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, page
 from privgp.release.certificate.document import holder_fields
+from privgp.release.release import Release
+from privgp.tables.parser import list_names
+
+NEEDS = "--page needs more packages: pip install privgp[server]."
 
 
 @dataclass(frozen=True)
@@ -128,3 +134,46 @@ def write_picture(figure: Any, path: Path) -> None:
 def picture_lines(plot: Path | None) -> list[str]:
     """The sentence about a picture, if there is one."""
     return [] if plot is None else [f"Drawn in {plot}."]
+
+
+def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
+    """Write CSV or Parquet by the file's ending; returns the names of the columns. The table of a
+    simulation has one column more, true in every row, which says so to any reader."""
+    if simulation:
+        name = "simulation"
+        while name in frame.columns:
+            name += "_"
+        frame = frame.with_columns(pl.lit(True).alias(name))
+    with whole_file(path) as part:
+        if suffix_of(path) == ".csv":
+            frame.with_columns(map(_shortly, frame)).write_csv(part)
+        else:
+            frame.write_parquet(part)
+    return frame.columns
+
+
+def _shortly(column: pl.Series) -> pl.Series:
+    """Instants as text without empty parts: days where all are midnight, else whole seconds."""
+    if not isinstance(column.dtype, pl.Datetime) or column.dtype.time_zone is not None:
+        return column
+    for every, form in (("1d", "%Y-%m-%d"), ("1s", "%Y-%m-%dT%H:%M:%S")):
+        if (column.dt.truncate(every) == column).all():
+            return column.dt.strftime(form)
+    return column
+
+
+def write_page(release: Release, path: Path, name: str, label: str | None) -> None:
+    """The same view as the server's page, in one file. ``name``: its title; ``label``: the output's."""
+    try:
+        from privgp.server.errors import Refused
+        from privgp.server.views.page import render_release
+    except ImportError:
+        raise Failure(NEEDS) from None
+    try:
+        text = render_release(release, label or release.label(""), name)
+    except Refused as refused:
+        raise Refusal(refused.sentence) from None
+    except ModuleNotFoundError:  # the plotting script, which is a package's data
+        raise Failure(NEEDS) from None
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from privgp.command.errors import Failure, Refusal, list_names, refusal, stop_phrase
+from privgp.command.errors import Failure, Refusal, refusal, stop_phrase
 from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step, progress, tell
@@ -17,6 +17,7 @@ from privgp.models.function.estimator import PrivateFunction
 from privgp.models.kept import names_of
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.inputs.arguments import check_inside
+from privgp.tables.parser import list_names
 from privgp.types import Array
 
 BLOCK = 512

@@ -16,8 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.laplace_noise import find_sites
-from privgp.gp.kernels.evaluate import value_and_pullback, variance
-from privgp.gp.kernels.registry import parts
+from privgp.gp.kernels.evaluate import constant_variance, mean_variance, value_and_pullback
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array, Integers
@@ -49,14 +48,16 @@ MOST_SITES = 500  # numbers whose noise is told from normal noise
 
 
 def _covariances(
-    f: Functionals, kernel: Kernel, s2: float, K: Array, changes: Array | None = None
+    f: Functionals, k0: float, s2: float, K: Array, changes: Array | None = None
 ) -> tuple[Array, Array]:
     """A K, and the covariance of the measured numbers without their noise.
+
+    ``k0``: the variance of the function, its mean over the energy if it varies.
 
     ``changes``: (nodes, changes); what they vary within bins is left out, as in ``Bending``.
     """
     AK = f.weights @ K
-    S = AK @ f.weights.T + s2 * f.noise_gram + variance(kernel) * f.residual_gram
+    S = AK @ f.weights.T + s2 * f.noise_gram + k0 * f.residual_gram
     if f.fixed_gram is not None:
         S += f.fixed_gram
     if f.scatter is not None:
@@ -123,7 +124,8 @@ def condition(
     if smooth is None:
         smooth = model.smooth(nodes)
     changes = values(model.changes, nodes) if model.changes else None
-    _, S = _covariances(functionals, model.kernel, model.noise_variance, smooth, changes)
+    k0 = prior_variance(functionals, model.kernel, model.input_map(nodes))
+    _, S = _covariances(functionals, k0, model.noise_variance, smooth, changes)
     t, noise_std = measurement.values, measurement.noise_std
     laplace = measurement.laplace
     tell_apart = laplace.any() and len(t) <= MOST_SITES
@@ -164,10 +166,10 @@ def fit(
         (nodes, changes), values of changes that belong to the model.
 
     """
-    f, s2, k0 = functionals, noise_variance, variance(kernel)
+    f, s2, k0 = functionals, noise_variance, prior_variance(functionals, kernel, nodes)
     K, pull = value_and_pullback(kernel, nodes)
     A = f.weights
-    AK, S = _covariances(f, kernel, s2, K, changes)
+    AK, S = _covariances(f, k0, s2, K, changes)
     if changes is not None:
         K = K + changes @ changes.T
     L, a, value = _with_noise(S, measurement.values, measurement.noise_std)
@@ -213,7 +215,7 @@ def fit(
     dK = A.T @ (dS @ A + dAK)
     if f.scatter is not None:
         f.average_pull(dK, -np.einsum("ij,ij->j", f.scatter, dS @ f.scatter))
-    slope = pull(dK) + d_scale * variance_gradient(kernel)
+    slope = pull(dK) + d_scale * variance_gradient(f, kernel, nodes)
     return Fit(value, L, a, spread, np.append(slope, d_noise * s2))
 
 
@@ -278,14 +280,10 @@ class Bending:
             (1 + changes + pairs,) each: of the measured numbers, and of the energy given them.
 
         """
-        f, measurement, s2, k0 = (
-            self.functionals,
-            self.measurement,
-            noise_variance,
-            variance(kernel),
-        )
+        f, measurement, s2 = self.functionals, self.measurement, noise_variance
+        k0 = prior_variance(f, kernel, nodes)
         K = value_and_pullback(kernel, nodes)[0]
-        AK, S = _covariances(f, kernel, s2, K)
+        AK, S = _covariances(f, k0, s2, K)
         L, a, base = _with_noise(S, measurement.values, measurement.noise_std)
         U = self.moved
         Q = cho_solve((L, True), U, check_finite=False)
@@ -354,10 +352,24 @@ class Bending:
         return out, -0.5 * ((measurement.energy - mean) ** 2 / spreads + np.log(spreads))
 
 
-def variance_gradient(kernel: Kernel) -> Array:
-    """The gradient of k(x, x) with respect to kernel.theta, (parameters,)."""
-    width = max(np.size(getattr(leaf, "length_scale", 1.0)) for leaf in parts(kernel))
-    return value_and_pullback(kernel, np.zeros((1, width)))[1](np.ones((1, 1)))
+def prior_variance(f: Functionals, kernel: Kernel, nodes: Array) -> float:
+    """K(x, x); if it varies, its mean over the (mapped) nodes, weighted as the energy weights them."""
+    found = constant_variance(kernel)
+    return mean_variance(kernel, nodes, _energy_weights(f)) if found is None else found
+
+
+def variance_gradient(f: Functionals, kernel: Kernel, nodes: Array) -> Array:
+    """The gradient of ``prior_variance`` with respect to kernel.theta, (parameters,)."""
+    if constant_variance(kernel) is not None:
+        return value_and_pullback(kernel, nodes[:1])[1](np.ones((1, 1)))
+    weights = _energy_weights(f)
+    return value_and_pullback(kernel, nodes)[1](np.diag(weights / weights.sum()))
+
+
+def _energy_weights(f: Functionals) -> Array:
+    """How much of the energy lies at every node, (nodes,); equal if none is measured."""
+    weights = np.maximum(f.energy_gram.sum(axis=1), 0.0)
+    return weights if weights.sum() > 0.0 else np.ones(len(weights))
 
 
 def _energy_variance(f: Functionals, K: Array, AK: Array, L: Array, a: Array, s2: float) -> float:

@@ -19,7 +19,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import Bending, condition
 from privgp.gp.inference.many import learn_many
 from privgp.gp.inference.proposals import Proposal, climb, starts, thin_weights
-from privgp.gp.kernels.evaluate import variance
+from privgp.gp.kernels.evaluate import mean_variance
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array, Integers
@@ -43,7 +43,7 @@ def learn(
     if len(measurement.values) > MANY:
         return learn_many(functionals, measurement, priors)
     priors = [prior for prior in priors if prior.size == priors[0].size]
-    std = CHANGE_STD * float(np.sqrt(variance(priors[0].start.kernel)))
+    std = CHANGE_STD * float(np.sqrt(mean_variance(priors[0].start.kernel, functionals.nodes)))
     cells, shares = list_changes(functionals.nodes, std)
     shapes = values([cell.change for cell in cells], functionals.nodes)
     bending = Bending.of(functionals, measurement, shapes)

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Product, Sum
 
+from privgp.gp.kernels.kind import GeneralKind
 from privgp.gp.kernels.registry import NOTATIONS, notation_of
 from privgp.storage.archive import DamagedFile
 from privgp.storage.codec import Leaf
 from privgp.storage.fields import choice, items, number, positive, record
+from privgp.types import Array
 
 DEEPEST_KERNEL = 100
 BOUNDS = "kernel's bounds"
@@ -31,11 +33,15 @@ def kernel_tree(kernel: Kernel) -> dict[str, Any]:
         return {"type": type(kernel).__name__, **parts}
     notation = notation_of(kernel)
     if notation is None:
-        raise ValueError(f"kernel {type(kernel).__name__} cannot be saved.")
+        raise ValueError(
+            f"kernel {type(kernel).__name__} cannot be saved: files hold numbers and no code, so only "
+            f"{', '.join(_NOTATIONS)}, and their sums and products, can be read back."
+        )
     names: list[str] = []
     for parameter in notation.parameters:
         names += [parameter, f"{parameter}_bounds"]
-    values = {name: _with_infinity(getattr(kernel, name)) for name in (*names, *notation.settings)}
+    names += [*notation.settings, *notation.arrays]
+    values = {name: _with_infinity(getattr(kernel, name)) for name in names}
     return {"type": notation.kernel_class.__name__, **values}
 
 
@@ -63,7 +69,11 @@ def kernel_from(value: Any, depth: int = 0) -> Kernel:
         return _PAIRS[name](*(kernel_from(value[k], depth + 1) for k in ("k1", "k2")))
     notation = _NOTATIONS[name]
     bounds = tuple(f"{parameter}_bounds" for parameter in notation.parameters)
-    record(value, "kernel", ("type", *notation.parameters, *bounds, *notation.settings))
+    record(
+        value,
+        "kernel",
+        ("type", *notation.parameters, *bounds, *notation.settings, *notation.arrays),
+    )
     arguments: dict[str, Any] = {bound: _bounds(value[bound]) for bound in bounds}
     for parameter in notation.parameters:
         if notation.per_input and isinstance(value[parameter], list):
@@ -74,7 +84,26 @@ def kernel_from(value: Any, depth: int = 0) -> Kernel:
     for setting in notation.settings:
         infinite = value[setting] == "inf"
         arguments[setting] = math.inf if infinite else positive(value[setting], setting)
-    return notation.kernel_class(**arguments)
+    for name, axes in notation.arrays.items():
+        arguments[name] = _numbers(value[name], name, axes)
+    kernel = notation.kernel_class(**arguments)
+    if isinstance(notation, GeneralKind) and notation.arrays:
+        try:
+            notation.check(kernel, np.shape(kernel.places)[-1])
+        except ValueError:
+            raise DamagedFile("its kernel is broken") from None
+    return kernel
+
+
+def _numbers(value: Any, name: str, axes: int) -> Array:
+    """An array of finite numbers with this many axes, one or two."""
+    rows = items(value, name, least=1)
+    if axes > 1:
+        rows = [_numbers(row, name, axes - 1) for row in rows]
+        if len({len(row) for row in rows}) != 1:
+            raise DamagedFile(f"its {name} are broken")
+        return np.array(rows)
+    return np.array([number(each, name) for each in rows])
 
 
 def _bounds(value: Any) -> Any:

@@ -6,19 +6,22 @@ scikit-learn's order), without forming one matrix per hyperparameter."""
 
 import operator
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
-from privgp.gp.kernels.registry import fold, kind_of, parts
+from privgp.gp.kernels.kind import GeneralKind
+from privgp.gp.kernels.registry import fold, parts, row_of
 from privgp.types import Array
 
 Pullback = Callable[[Array], Array]
 Differentiable = tuple[Array, Pullback]
 
 BLOCK_ENTRIES = 2**21
+STEP = 1e-5  # of the logarithm of a hyperparameter, for derivatives by differences
 CACHED_ENTRIES = 2**15  # several arrays of this many numbers stay in the processor's cache
 
 
@@ -40,20 +43,58 @@ def check_kernel(kernel: Any, inputs: int) -> None:
 
     """
     for leaf in parts(kernel):
-        kind = kind_of(leaf)
+        kind = row_of(leaf)
         scales = np.size(getattr(leaf, "length_scale", 1.0))
         if scales not in (1, inputs):
             raise ValueError(
                 f"kernel has {scales} lengthscales but the inputs have {inputs} columns: give one "
                 "lengthscale, or one per input."
             )
-        if kind.one_input and inputs > 1:
-            raise ValueError(f"kernel {type(leaf).__name__} is a covariance of one input only.")
         for name in (*kind.parameters, *kind.settings):
             values = np.asarray(getattr(leaf, name), dtype=float)
             finite = np.all(np.isfinite(values)) or name in kind.settings
             if not (finite and np.all(values > 0)):
                 raise ValueError(f"kernel hyperparameter {name} must be positive and finite.")
+        if isinstance(kind, GeneralKind):
+            kind.check(leaf, inputs)
+            _try(leaf, inputs)
+        elif kind.one_input and inputs > 1:
+            raise ValueError(f"kernel {type(leaf).__name__} is a covariance of one input only.")
+
+
+def _try(kernel: Kernel, inputs: int) -> None:
+    """Refuse a class that does not compute values, or that holds noise."""
+    held = kernel.get_params().values()
+    if any(isinstance(part, WhiteKernel) for part in held):
+        raise ValueError("kernel holds a WhiteKernel inside another kernel: give noise_variance.")
+    points = np.linspace(0.1, 0.9, 3 * inputs).reshape(3, inputs)
+    name = type(kernel).__name__
+    try:
+        values, diagonal = _computed(kernel, points, None), _computed_diagonal(kernel, points)
+    except Exception as problem:
+        raise ValueError(f"kernel {name} cannot be evaluated: {problem}") from None
+    if not np.allclose(values, values.T) or not np.allclose(np.diag(values), diagonal):
+        raise ValueError(f"kernel {name} is not symmetric, or its diag() differs from its values.")
+
+
+def _computed(kernel: Kernel, X: Array, Z: Array | None) -> Array:
+    """What a class computes for k(X, Z), checked for its shape."""
+    K = np.array(kernel(X) if Z is None else kernel(X, Z), dtype=float)
+    if K.shape != (len(X), len(X if Z is None else Z)) or not np.all(np.isfinite(K)):
+        raise ValueError(
+            f"kernel {type(kernel).__name__} must return one finite number for every pair of rows."
+        )
+    return K
+
+
+def _computed_diagonal(kernel: Kernel, X: Array) -> Array:
+    values = np.array(kernel.diag(X), dtype=float)
+    if values.shape != (len(X),) or not np.all(np.isfinite(values) & (values >= 0.0)):
+        raise ValueError(
+            f"diag() of kernel {type(kernel).__name__} must return one finite number per row, none "
+            "of them negative."
+        )
+    return values
 
 
 def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
@@ -64,7 +105,7 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
     Parameters
     ----------
     kernel
-        a supported one, without noise.
+        Any, without noise.
     X, Z
         (rows, columns); Z is X by default, and the diagonal is then exact.
 
@@ -82,16 +123,63 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
-    """k(x, x) for every row of X, (rows,); constant, as all supported kernels are stationary."""
-    return np.full(X.shape[0], variance(kernel))
+    """k(x, x) for every row of X, (rows,)."""
+    constant = constant_variance(kernel)
+    if constant is not None:
+        return np.full(X.shape[0], constant)
+
+    def leaf(part: Any) -> Array:
+        one = constant_variance(part)
+        return _computed_diagonal(part, X) if one is None else np.full(len(X), one)
+
+    return fold(kernel, leaf, operator.add, operator.mul)
+
+
+def constant_variance(kernel: Kernel) -> float | None:
+    """The prior variance k(x, x) if it is the same everywhere; None if it varies."""
+
+    def leaf(part: Any) -> float:
+        kind = row_of(part)
+        if isinstance(kind, GeneralKind):
+            return np.nan if kind.variance is None else kind.variance(part)
+        return float(kind.profile(part, np.zeros(1))[0])
+
+    found = fold(kernel, leaf, operator.add, operator.mul)
+    return None if np.isnan(found) else found
 
 
 def variance(kernel: Kernel) -> float:
-    """The prior variance k(x, x)."""
-    at_zero = fold(
-        kernel, lambda leaf: kind_of(leaf).profile(leaf, np.zeros(1)), operator.add, operator.mul
-    )
-    return float(at_zero[0])
+    """The prior variance k(x, x).
+
+    Raises
+    ------
+    ValueError
+        It varies with the input.
+
+    """
+    found = constant_variance(kernel)
+    if found is None:
+        raise ValueError(
+            "kernel has a variance that varies with the input, which is not available here: use "
+            "kernels of one variance, such as RBF, Matern or VaryingLengthscale."
+        )
+    return found
+
+
+def mean_variance(kernel: Kernel, X: Array, weights: Array | None = None) -> float:
+    """The weighted mean of k(x, x) over the rows of X; of a constant one, that number exactly."""
+    found = constant_variance(kernel)
+    if found is None:
+        found = float(np.average(diagonal(kernel, X), weights=weights))
+    return found
+
+
+def total_variance(kernel: Kernel, X: Array, weights: Array) -> float:
+    """The sum of k(x, x) over the rows of X, each times its weight."""
+    found = constant_variance(kernel)
+    if found is None:
+        return float(weights @ diagonal(kernel, X))
+    return found * float(weights.sum())
 
 
 def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tuple[Array, Pullback]:
@@ -100,7 +188,7 @@ def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tupl
     Parameters
     ----------
     kernel
-        a supported one, without noise.
+        Any, without noise.
     X, Z
         (rows, columns); Z is X by default.
 
@@ -130,7 +218,9 @@ def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tupl
 
 def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
     """With x and s in units l: dk/dlog l = -2 dk/ds s, and by column ``(x_j - z_j)^2`` for s."""
-    kind = kind_of(kernel)
+    kind = row_of(kernel)
+    if isinstance(kind, GeneralKind):
+        return _general(kernel, X, Z)
     if kind.unit is None:
         s = np.zeros((1, 1))
     else:
@@ -154,6 +244,24 @@ def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
         return np.array(gradient)
 
     return K, pull
+
+
+def _general(kernel: Kernel, X: Array, Z: Array | None) -> Differentiable:
+    """Values as the class computes them, and differences of them for derivatives."""
+
+    def pull(G: Array) -> Array:
+        theta = np.asarray(kernel.theta, dtype=float)
+        out = np.empty(len(theta))
+        for place in range(len(theta)):
+            ends = []
+            for step in (STEP, -STEP):
+                moved = theta.copy()
+                moved[place] += step
+                ends.append(_computed(deepcopy(kernel).clone_with_theta(moved), X, Z))
+            out[place] = np.vdot(G, ends[0] - ends[1]) / (2.0 * STEP)
+        return out
+
+    return _computed(kernel, X, Z), pull
 
 
 def square_distances(X: Array, Z: Array | None = None) -> Array:

@@ -24,6 +24,7 @@ class Notation:
     names : short names, each with the settings it stands for; the first that fits is written
     settings : positive numbers that are never learned and may be infinite
     per_input : whether the one parameter may be one number per input
+    arrays : arrays of numbers that are never learned, by name, with their number of axes
 
     """
 
@@ -33,6 +34,25 @@ class Notation:
     names: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     per_input: bool = False
+    arrays: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneralKind(Notation):
+    """A kernel of which only values are known, as scikit-learn's class computes them.
+
+    It need not be stationary. Releases of outputs take it, whose sensitivity is that of the matrix
+    that is multiplied; what rests on a proved error of its values refuses it.
+
+    Attributes
+    ----------
+    check : function of (kernel, inputs): raises ValueError for what cannot be evaluated
+    variance : function of the kernel: k(x, x) where that is one number; None if it varies
+
+    """
+
+    check: Callable[[Any, int], None] = lambda kernel, inputs: None
+    variance: Callable[[Any], float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import check_kernel, variance
-from privgp.gp.kernels.registry import fold, kind_of, parts
+from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
+from privgp.gp.kernels.kind import GeneralKind
+from privgp.gp.kernels.registry import fold, kind_of, parts, row_of
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 
@@ -24,13 +25,15 @@ def values_by_differences(kernel: Kernel, X: Array, Z: Array) -> Array:
     """k(X, Z), (rows of X, rows of Z), with a proved error.
 
     An entry depends on its two points alone; k(X, X) is symmetric, its diagonal
-    ``variance(kernel)``.
+    ``variance(kernel)``. Kernels without a proof are evaluated as their classes do it.
     """
     return fold(kernel, lambda leaf: _leaf_values(leaf, X, Z), operator.add, operator.mul)
 
 
 def _leaf_values(kernel: Any, X: Array, Z: Array) -> Array:
-    kind = kind_of(kernel)
+    kind = row_of(kernel)
+    if isinstance(kind, GeneralKind):
+        return evaluate(kernel, X, Z)
     if kind.by_differences is not None:
         return kind.by_differences(kernel, X, Z)
     s = np.zeros((len(X), len(Z)))

@@ -4,12 +4,21 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product, Sum, WhiteKernel
+from sklearn.gaussian_process.kernels import (
+    CompoundKernel,
+    ConstantKernel,
+    DotProduct,
+    Kernel,
+    Product,
+    Sum,
+    WhiteKernel,
+)
 
-from privgp.gp.kernels.kind import KernelKind, Notation
+from privgp.gp.kernels.kind import GeneralKind, KernelKind, Notation
 from privgp.gp.kernels.matern import MATERN_KIND, RBF_KIND
 from privgp.gp.kernels.periodic import PERIODIC
 from privgp.gp.kernels.rational_quadratic import RATIONAL_QUADRATIC
+from privgp.gp.kernels.varying import VARYING
 
 T = TypeVar("T")
 
@@ -27,22 +36,31 @@ CONSTANT = KernelKind(
 KINDS: tuple[KernelKind, ...] = (RBF_KIND, MATERN_KIND, RATIONAL_QUADRATIC, PERIODIC, CONSTANT)
 # Noise is no kernel of the function, but it is written like one.
 WHITE = Notation(WhiteKernel, ("noise_level",), ("variance",), {"white": {}})
-NOTATIONS: dict[type[Kernel], Notation] = {kind.kernel_class: kind for kind in (*KINDS, WHITE)}
+DOT_PRODUCT = GeneralKind(DotProduct, ("sigma_0",), ("offset",), {"dot": {}})
+ANY = GeneralKind(Kernel, ())  # a class that privgp does not know: evaluated, never in files
+GENERAL: tuple[GeneralKind, ...] = (DOT_PRODUCT, VARYING)
+NOTATIONS: dict[type[Kernel], Notation] = {
+    kind.kernel_class: kind for kind in (*KINDS, *GENERAL, WHITE)
+}
 SUPPORTED = ", ".join(kind.kernel_class.__name__ for kind in KINDS)
 
 
 def notation_of(kernel: Any) -> Notation | None:
-    """The row of a kernel, or of the nearest class it was derived from."""
-    return next((NOTATIONS[c] for c in type(kernel).__mro__ if c in NOTATIONS), None)
+    """The row of a kernel, or of the nearest class it was derived from and has its values from."""
+    given = type(kernel)
+    known = next((c for c in given.__mro__ if c in NOTATIONS), None)
+    if known is None or (given.__call__, given.diag) != (known.__call__, known.diag):
+        return None
+    return NOTATIONS[known]
 
 
-def kind_of(kernel: Any) -> KernelKind:
-    """The mathematics of one leaf of a kernel.
+def row_of(kernel: Any) -> KernelKind | GeneralKind:
+    """How one leaf of a kernel is evaluated.
 
     Raises
     ------
     ValueError
-        It is a WhiteKernel inside a product, or of a kind that is not supported.
+        It is no kernel of one function, or a WhiteKernel inside a product.
 
     """
     kind = notation_of(kernel)
@@ -51,10 +69,30 @@ def kind_of(kernel: Any) -> KernelKind:
             "kernel holds a WhiteKernel inside a product: put it into the top-level sum, where it "
             "becomes the noise variance, or give noise_variance."
         )
+    if isinstance(kind, KernelKind | GeneralKind):
+        return kind
+    if not isinstance(kernel, Kernel) or isinstance(kernel, CompoundKernel):
+        raise ValueError(
+            f"kernel {type(kernel).__name__} is not supported: give a kernel of scikit-learn for one "
+            "function."
+        )
+    return ANY
+
+
+def kind_of(kernel: Any) -> KernelKind:
+    """The mathematics of one leaf, a function of the distance whose rounding error is proved.
+
+    Raises
+    ------
+    ValueError
+        It is another kernel, or a WhiteKernel inside a product.
+
+    """
+    kind = row_of(kernel)
     if not isinstance(kind, KernelKind):
         raise ValueError(
-            f"kernel {type(kernel).__name__} is not supported: use {SUPPORTED}, and their sums and "
-            "products."
+            f"kernel {type(kernel).__name__} is not available here, as the error of its values is "
+            f"not proved: use {SUPPORTED}, and their sums and products."
         )
     return kind
 

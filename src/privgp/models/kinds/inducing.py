@@ -10,10 +10,9 @@ from privgp.engine.cluster import engine_of
 from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.inputs.arguments import whole_number
-from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Rows, mark_rows
-from privgp.plan.plan import Plan
-from privgp.plan.several.arguments import are_several
+from privgp.plan.inputs.arguments import are_several, whole_number
+from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, mark_rows
+from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.question.rules import ONE, check_rules
 from privgp.release.learn import zeros_of
@@ -28,15 +27,10 @@ MOST_ROWS = 1000  # of one person that are used, unless declared
 
 
 def streams(model: Published, rows: int) -> bool:
-    """Whether this many rows go through inducing inputs, in blocks: one number at public inputs. Anything
-    else is reduced to distinct inputs, or to sums."""
+    """Whether rows go through inducing inputs, in blocks: one number at public inputs, where these were
+    asked for. Anything else is reduced to distinct inputs, or to cells."""
     one = not are_several(model.y_bounds) and model.likelihood == "gaussian"
-    if not one or model.protect == "records":
-        return False
-    if model.inducing is not None or model.most_rows is not None:
-        return True
-    usual = model.objective == "posterior" and model.reconstruct == "posterior"
-    return rows > STREAMED and usual
+    return one and model.protect != "records" and model.inducing is not None
 
 
 def array_rows(model: Published, X: Array, groups: Any) -> ArrayRows | PeopleRows:
@@ -59,7 +53,7 @@ def plan_rows(model: Published, rows: Rows, watch: Any = None) -> Plan:
     """What a fit on these rows would measure, by one pass over them."""
     sketch, engine = model._sketch(rows), engine_of(model.engine)
     totals = sketch.columns.totals(rows, engine, change=sketch.question.change, watch=watch)
-    return bind_plan(model, sketch.finish(totals), _public(rows))
+    return bind_plan(model, plan_of_parts([sketch.finish(totals)]), _public(rows))
 
 
 def fit_rows(
@@ -88,7 +82,7 @@ def fit_rows(
         watch=watch,
     )
     if plan is None:
-        plan = bind_plan(model, sketch.finish(sums.totals), _public(rows))
+        plan = bind_plan(model, plan_of_parts([sketch.finish(sums.totals)]), _public(rows))
     else:
         energy, people = plan.strategy.energy_weight > 0, plan.strategy.persons is not None
         asked: Any = {"energy": energy, "change": change, "people": people}
@@ -98,7 +92,7 @@ def fit_rows(
     random_state = simulation(model)
     model._publish(
         model._guarantee(plan),
-        lambda: sums.measure(plan, random_state),
+        lambda: sums.measure(plan.parts[0], random_state),
         lambda measured: model._learn(plan, measured),
         rehearse=lambda: model._rehearse(plan),
         rows=rows.count,

@@ -17,13 +17,13 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
-from privgp.models.promise import generator, regressor_guarantee, seeds, simulation
+from privgp.models.promise import generator, guarantee_of, seeds, simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
 from privgp.models.tables import numbers_only
-from privgp.plan.build import make_plan
+from privgp.plan.build import make_part
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.plan import Plan
+from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.guarantee import Event, Guarantee, Protected, promise
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
@@ -51,7 +51,8 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
     planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
     question = replace(planner._question(rows.shape[1]), ranked=True)
     with one_thread():
-        plan = make_plan(rows, question, planner._budget(), person_ids(groups, len(rows)))
+        part = make_part(rows, question, planner._budget(), person_ids(groups, len(rows)))
+        plan = plan_of_parts([part])
     (seed,) = seeds(search)
     promised = _guarantee(search, [plan], plan)
 
@@ -74,7 +75,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
 
     search._publish(
         promised,
-        lambda: measure(y, plan.y_bounds, plan.strategy, plan.noise, generator(seed)),
+        lambda: measure(y, plan.y_bounds, plan.parts[0].strategy, plan.noise, generator(seed)),
         learn,
         inputs=rows,
         rows=len(rows),
@@ -129,7 +130,9 @@ def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups:
         # from here on it counts as spent, whatever happens
         search.guarantee_ = _guarantee(search, plans, plans[best], spent)
         plan = plans[best]
-        drawn = measure(y, plan.y_bounds, plan.strategy, plan.noise, simulation(trials[best]))
+        drawn = measure(
+            y, plan.y_bounds, plan.parts[0].strategy, plan.noise, simulation(trials[best])
+        )
         return best, sensitivity, drawn
 
     def learn(found: tuple[int, float, Measurement]) -> None:
@@ -214,7 +217,7 @@ def _guarantee(
     """The promise of choice and release together, whichever plan is released. ``released``: the one
     described; ``spent``: the epsilon of the choice, 0 where it is free."""
     simulated = search.random_state is not None
-    own = regressor_guarantee(released, simulated=simulated)
+    own = guarantee_of(released, simulated=simulated)
     events = [plan.noise.event for plan in plans]
     weakest = min(events, key=lambda event: event.noise_multipliers)
     weakest = replace(weakest, delta_slack=max(event.delta_slack for event in events))

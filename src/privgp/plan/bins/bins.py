@@ -19,7 +19,7 @@ import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.rounding import rounding
-from privgp.plan.simplex import Functions, RecordSums, about_even, about_even_std
+from privgp.plan.bins.simplex import Functions, RecordSums, about_even, about_even_std
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import LARGEST_FACTOR, absolute_sums, column_norms

@@ -23,10 +23,10 @@ from privgp.plan.bins.energy import WEIGHTS, Scatter, energy_weight
 from privgp.plan.bins.scales import design_models
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
-from privgp.plan.features.build import make_features_plan
+from privgp.plan.features.build import make_features_part
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Records, even_hypotheses
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.privacy.noise import LAPLACE, PURE
 from privgp.types import Array
 
@@ -91,20 +91,20 @@ class Aim:
         return float(np.sqrt(np.mean(variances)))
 
 
-def make_records_plan(
+def make_records_part(
     rows: int,
     x_bounds: Sequence[tuple[float, float]],
     question: Question,
     budget: Budget,
     *,
     people: bool = False,
-) -> Plan:
+) -> Part:
     """Choose the measurement. Sees the number of records, never an input or an output.
 
     ``people``: all records of one person are to be protected together; ``rows`` is of people then.
     """
     if len(x_bounds) not in GRIDS:  # bins over many inputs would be nearly all empty
-        return make_features_plan(rows, x_bounds, question, budget, people=people)
+        return make_features_part(rows, x_bounds, question, budget, people=people)
     low, high = np.array(x_bounds, dtype=float).T
     # Two points with the mean and the spread of an even distribution over the domain.
     middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
@@ -122,7 +122,7 @@ def make_records_plan(
     measured = bin_functionals(bins, *counts, priors[0].start, unit=aim.unit)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
     kind = Records(domain, question.kernel is None, aim.unit)
-    return question.plan(budget, bins, measured, priors, goal, kind, rival)
+    return question.part(budget, bins, measured, priors, goal, kind, rival)
 
 
 def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | None]:

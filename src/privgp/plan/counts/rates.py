@@ -19,7 +19,7 @@ from privgp.types import Array, Positive
 if TYPE_CHECKING:
     from privgp.plan.build import Question
     from privgp.plan.inputs.inputs import Inputs
-    from privgp.plan.plan import Plan
+    from privgp.plan.part import Part
 
 # Prior stds of the logarithm of a rate: about its level, and of that about the unit rate.
 SIGNAL_STD = 0.5
@@ -37,16 +37,16 @@ class Rates(Outputs):
     def unit(self) -> float:
         return self.rate
 
-    def fits(self, plan: Plan) -> bool:
+    def fits(self, plan: Part) -> bool:
         """Whether these are parts of such a plan; only a file can have others."""
         return super().fits(plan) and getattr(plan.strategy, "expected", None) is not None
 
-    def exposures(self, plan: Plan) -> Exposures:
+    def exposures(self, plan: Part) -> Exposures:
         """What every count counts over."""
         strategy: Any = plan.strategy
         return Exposures(self.rate, strategy.expected)
 
-    def read_measurement(self, plan: Plan, measurement: Measurement) -> Measurement:
+    def read_measurement(self, plan: Part, measurement: Measurement) -> Measurement:
         """The measured sums of counts themselves: the middle of the bounds is added back."""
         strategy: Any = plan.strategy
         middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]

@@ -29,7 +29,7 @@ from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
-    from privgp.plan.plan import Plan
+    from privgp.plan.part import Part
 
 MODELS = 6  # the approximate number of models that a measurement is chosen for
 DISAGREEMENTS = 8  # directions in which the models' means differ
@@ -48,6 +48,8 @@ class Weighing(Protocol):
     def energy_shares(self) -> Array: ...
     @property
     def sizes(self) -> Array: ...
+    @property
+    def repeats(self) -> Array: ...
     @property
     def index(self) -> Integers: ...
 
@@ -74,6 +76,7 @@ class SameRows:
         """Sums over rows of both weights times a factor each, (numbers, numbers of the strategy)."""
         shape = self.sums.shape[1], strategy.matrix.shape[1]
         weights = self.row_weights * strategy.row_weights * strategy.sizes * factors
+        weights = weights * strategy.repeats
         rows = coo_array((weights, (self.index, strategy.index)), shape=shape)
         return np.asarray(self.sums @ (rows.tocsr() @ strategy.matrix.T))
 
@@ -104,7 +107,7 @@ class Earlier:
         """What was measured, as the plan of one measurement has it, (measured,)."""
         return self.known.measurement.values
 
-    def as_one(self, plan: Plan) -> Plan:
+    def as_one(self, plan: Part) -> Part:
         """The plan of one measurement that tells what this and the earlier ones tell."""
         measured = Measurement(
             np.zeros(len(plan.functionals.weights)), plan.measured_noise_std, None, 0.0
@@ -247,12 +250,12 @@ class EarlierRecords:
         """The noise distribution, which is the first one's."""
         return str(self.strategy.law)
 
-    def repeat_measurement(self, plan: Plan) -> Plan:
+    def repeat_measurement(self, plan: Part) -> Part:
         """A plan for as many records that measures the same sums again."""
         again = plan.measuring(replace(self.strategy, rows=plan.rows))
         return replace(again, earlier=self)
 
-    def as_one(self, plan: Plan) -> Plan:
+    def as_one(self, plan: Part) -> Part:
         """The plan of one measurement of all records that is as noisy as all of them together."""
         own = plan.measured_noise_std
         std = np.sqrt(self.variance + 1.0 / (self.precision + own**-2.0))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, total_variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, nystrom
 from privgp.plan.designs.noise_aware import Hypothesis
@@ -113,7 +113,6 @@ def hypotheses_for(
 
     """
     mass, squares = strategy.masses()
-    weight_sum = float(target_weights.sum())
     out = []
     for model, factor in zip(models, factors or factors_of(models, inputs, chosen), strict=True):
         if targets is inputs:
@@ -123,12 +122,13 @@ def hypotheses_for(
             reach = solve_triangular(factor.root, cross, lower=True, check_finite=False).T
         weighted = reach * np.sqrt(target_weights)[:, None]
         gram = weighted.T @ weighted
+        total = total_variance(model.kernel, model.input_map(targets), target_weights)
         out.append(
             Hypothesis(
                 factor=factor.factor * mass[:, None],
                 noise=model.noise_variance * squares,
                 gram=gram,
-                total=variance(model.kernel) * weight_sum if whole else float(np.trace(gram)),
+                total=total if whole else float(np.trace(gram)),
                 weight=model.weight / sum(m.weight for m in models),
             )
         )
@@ -196,7 +196,7 @@ def exact_certificate(
         S = covariance @ B.T
         S.flat[:: len(S) + 1] += noise
         L = cholesky(0.5 * (S + S.T), lower=True, check_finite=False)
-        error += variance(model.kernel) * float(target_weights.sum())
+        error += total_variance(model.kernel, goal, target_weights)
         step = max(1, BLOCK_ENTRIES // len(inputs))
         for first in range(0, len(targets), step):
             rows = slice(first, first + step)

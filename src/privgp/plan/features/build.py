@@ -30,7 +30,7 @@ from privgp.plan.features.masses import (
     feature_functionals,
 )
 from privgp.plan.inputs.start import initial_priors
-from privgp.plan.plan import Plan
+from privgp.plan.part import Part
 from privgp.privacy.noise import PURE
 from privgp.types import Array
 
@@ -92,14 +92,14 @@ class Aim:
         return float(np.sqrt(np.mean(variances)))
 
 
-def make_features_plan(
+def make_features_part(
     rows: int,
     x_bounds: Sequence[tuple[float, float]],
     question: Question,
     budget: Budget,
     *,
     people: bool = False,
-) -> Plan:
+) -> Part:
     """Choose the measurement. Sees the number of records, never an input or an output."""
     if question.mechanism in PURE or budget.delta == 0.0:
         raise ValueError(
@@ -123,7 +123,7 @@ def make_features_plan(
     measured = even_functionals(features, noise_std, priors[0].start, aim.unit)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
     kind = FeatureRecords(domain, question.kernel is None, aim.unit)
-    return question.plan(budget, features, measured, priors, goal, kind)
+    return question.part(budget, features, measured, priors, goal, kind)
 
 
 def best_features(aim: Aim) -> Features:

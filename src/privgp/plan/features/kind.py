@@ -17,7 +17,7 @@ from privgp.plan.kinds import Records
 from privgp.types import Array
 
 if TYPE_CHECKING:
-    from privgp.plan.plan import Plan
+    from privgp.plan.part import Part
 
 
 @dataclass(frozen=True)
@@ -28,23 +28,23 @@ class FeatureRecords(Records):
     totals: ClassVar[str] = "smooth features of the inputs, multiplied in pairs and by the values"
 
     def functionals(
-        self, plan: Plan, strategy: Any, noise: Any, model: Hyperparameters
+        self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f, for even records known as well as this noise allows."""
         return even_functionals(strategy, noise.std, model, self.unit)
 
-    def variances_left(self, plan: Plan, model: Hyperparameters, targets: Array) -> Array:
+    def variances_left(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were even records themselves published."""
         low, high = np.array(self.x_bounds).T
         points = even_points(low, high)
         even = np.full(SUPPORT, plan.rows / SUPPORT) * (self.unit or 1.0)
         return left_by_rows(model, points, even, points, targets)
 
-    def certificate(self, plan: Plan, gaussian: Plan) -> Certificate:
+    def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """Refuse: no bound is known of how near features are to the best."""
         raise ValueError("a plan that measures features has no certificate of its error.")
 
-    def describe_rows(self, plan: Plan) -> str:
+    def describe_rows(self, plan: Part) -> str:
         """How many records are measured by how many features, in words."""
         features: Any = plan.strategy
         return (

@@ -115,6 +115,11 @@ class RecordsModel(DomainModel):
         residual_room(self.kernel, self.widths)  # refuses kernels of too many parts
         return gaussian_noise(epsilon, delta, MOST_POINTS, 2.0 * norm, self.float_error())
 
+    @property
+    def typical_variance(self) -> float:
+        """k(x, x)."""
+        return variance(self.kernel)
+
     def noise_shape(self, points: Array) -> Array:
         """Std of ``G ~ GP(0, k)`` at points, (points,)."""
         return np.full(len(points), np.sqrt(variance(self.kernel)))

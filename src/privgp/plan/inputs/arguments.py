@@ -1,9 +1,10 @@
 """Public arguments, checked before anything is spent. Their values may appear in errors."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from privgp.types import Array, Pair
 
 LARGEST = 1e50
 MOST_INDUCING = 5000
+MOST_OUTPUTS = 100
+SMALLEST_SHARE = 1e-6  # of the largest
+AnyBounds = Pair | tuple[Pair, ...]
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -131,3 +135,74 @@ def check_inducing_inputs(inducing: Any, columns: int) -> int | Array:
 def is_number(value: Any) -> bool:
     """Whether it is a real number, not a truth value nor NaN."""
     return isinstance(value, Real) and not isinstance(value, bool) and value == value
+
+
+def are_several(y_bounds: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether bounds are one pair per output, not one pair."""
+    if isinstance(y_bounds, str) or not isinstance(y_bounds, Sequence | np.ndarray):
+        return False
+    return len(y_bounds) > 0 and any(np.ndim(end) > 0 for end in y_bounds)
+
+
+def output_bounds(y_bounds: Any, least: int = 1) -> tuple[Pair, ...]:
+    """One (low, high) per output."""
+    if not least <= len(y_bounds) <= MOST_OUTPUTS:
+        raise ValueError(
+            f"y_bounds must be one pair (low, high), or 2 to {MOST_OUTPUTS} pairs, one per output, "
+            f"got {len(y_bounds)}."
+        )
+    return tuple(check_bounds("y_bounds", pair) for pair in y_bounds)
+
+
+def check_any_bounds(y_bounds: AnyBounds) -> None:
+    """Refuse bounds that are neither a pair nor one pair per output."""
+    if are_several(y_bounds):
+        output_bounds(y_bounds)
+    else:
+        check_bounds("bounds", y_bounds)
+
+
+def check_output_shares(shares: Any, count: int) -> tuple[float, ...]:
+    """The share of every output as it was declared; equal ones where none were."""
+    if shares is None:
+        return (1.0,) * count
+    wrong = f"shares must be {count} positive numbers, one per output."
+    if not isinstance(shares, Sequence | np.ndarray) or np.ndim(shares) != 1:
+        raise ValueError(wrong)
+    values = [float(s) for s in shares if isinstance(s, Real) and not isinstance(s, bool)]
+    if len(values) != count or len(shares) != count or not all(0 < v < math.inf for v in values):
+        raise ValueError(wrong)
+    if min(values) < SMALLEST_SHARE * max(values):
+        raise ValueError(f"shares has one below {SMALLEST_SHARE:g} of the largest.")
+    return tuple(values)
+
+
+def per_output(name: str, value: Any, count: int) -> tuple[Any, ...]:
+    """A value for every output: the same for all, or a list or tuple of one for each."""
+    if not isinstance(value, list | tuple):
+        return (value,) * count
+    if len(value) != count:
+        raise ValueError(f"{name} must be one for all outputs, or {count}, one per output.")
+    return tuple(value)
+
+
+def check_row_noise(given: Any, rows: int) -> Array | None:
+    """Noise variances, one per row, (rows,); None where one number, or none, is given.
+
+    Raises
+    ------
+    ValueError
+        They are not positive numbers, or not as many as there are rows.
+
+    """
+    if given is None or np.ndim(given) == 0:
+        return None
+    try:
+        noise = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("noise_variance must be a number, or one number per row.") from None
+    if noise.shape != (rows,):
+        raise ValueError(f"noise_variance must be one number, or one per row: {rows:,} numbers.")
+    if not np.all((noise > 0.0) & (noise < np.inf)):
+        raise ValueError("noise_variance must be positive and finite in every row.")
+    return noise

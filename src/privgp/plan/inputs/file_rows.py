@@ -10,8 +10,8 @@ from privgp.engine.local import Engine
 from privgp.plan.inputs.file_kinds import locate_rows
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs, sort_by_person
-from privgp.storage.parser import TableError
-from privgp.storage.tables import BATCH, Files
+from privgp.tables.files import BATCH, Files
+from privgp.tables.parser import TableError
 from privgp.types import Array, Integers
 
 Read = Callable[[Any], Any]

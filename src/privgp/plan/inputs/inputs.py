@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.columns.disguises import ISO_DATE, disguise_of
-from privgp.gp.columns.kinds import KINDS, Column, Number, level, levels_of
-from privgp.gp.columns.table import Table, holds_others, kind_of, missing_cells
 from privgp.gp.kernels.registry import parts
 from privgp.plan.inputs.arguments import check_bounds
+from privgp.tables.kinds import KINDS, Column, Number, level, levels_of
+from privgp.tables.table import Table, holds_others, kind_of, missing_cells
+from privgp.tables.texts import ISO_DATE, disguise_of
 from privgp.types import Array, Pair
 
 MOST_PLAIN_LEVELS = 50  # of a column of text that was not declared
@@ -48,6 +48,8 @@ class Inputs:
         known = getattr(table, "kinds", declared)  # a table read from files may know it already
         if isinstance(known, Inputs):
             return known  # type: ignore[return-value]
+        if table is not None and table.places:
+            declared = {key: ("place", crs) for key, crs in table.places} | dict(declared or {})
         if declared is None:
             _refuse_others(table)
             kinds = [] if table is None else [kind_of(cells) for cells in table.cells]

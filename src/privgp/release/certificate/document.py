@@ -98,7 +98,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
     output = f"the outputs ({', '.join(several)})" if several else output
     output = f"{output} ({wording.output_title(called)})" if called else output
     private = f"the {inputs} and {output}" if records else output
-    bounds: dict[str, Any] = {"outputs": np.array(plan.y_bounds).tolist()}
+    bounds: dict[str, Any] = {"outputs": np.array(asked.y_bounds).tolist()}
     bounds["source"] = wording.BOUNDS_SOURCE
     if classes:
         bounds["classes"] = classes

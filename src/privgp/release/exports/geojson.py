@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privgp.gp.columns.kinds import LATITUDES, LONGITUDES
 from privgp.release.exports.mesh import ACROSS, DIGITS, NOT_DEGREES, Mesh, wrap_longitude
+from privgp.tables.kinds import LATITUDES, LONGITUDES
 from privgp.types import Array
 
 

@@ -17,6 +17,7 @@ from sklearn.metrics import r2_score
 
 from privgp import PrivateGPRegressor, PrivateGridSearchCV, audit, compose, load, load_plan
 from privgp.models.load import DamagedFile
+from privgp.plan.plan import plan_of_parts
 from privgp.plan.strategy import noise_of
 from privgp.release.certificate import SCHEMA, certificate, page, validate
 from privgp.storage.archive import PLAN, pack, unpack
@@ -127,7 +128,9 @@ def test_every_output_is_what_its_own_model_makes_of_its_part(groups, monkeypatc
         alone = model(mechanism="gaussian", y_bounds=BOUNDS[place])
         y = Y[:, place]
         numbers = exact(part.strategy, y, part.y_bounds)
-        alone._learn(part, part.strategy.read(numbers, part.noise, part.half_width))
+        alone._learn(
+            plan_of_parts([part]), part.strategy.read(numbers, part.noise, part.half_width)
+        )
         alone.n_features_in_ = 1
         assert_allclose(both.predict(NEW)[:, place], alone.predict(NEW), rtol=1e-9)
         assert_allclose(

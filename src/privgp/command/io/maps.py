@@ -1,0 +1,245 @@
+"""Predictions on a grid as files for maps: netCDF by the CF conventions, which maps and climate tools
+open, or GeoJSON of the grid's cells or of contours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privgp.command.errors import Refusal, refusal
+from privgp.command.io.axes import Grid
+from privgp.command.io.files import whole_file
+from privgp.release.release import Release
+from privgp.types import Array
+
+CONVENTIONS = "CF-1.8"
+MOST_BANDS = 50
+CONTOURS = (
+    f"--contours must be a number of areas from 2 to {MOST_BANDS}, or at least two rising levels such "
+    "as 1000,1500,2000."
+)
+NO_PLACES = (
+    "A .geojson file needs exactly two inputs, a place (--places) or longitude and latitude or lon and "
+    "lat, in degrees, and at least two points along each."
+)
+
+Asked = int | tuple[float, ...]  # how many areas, or between which levels
+
+
+def read_contours(text: str) -> Asked:
+    """What --contours asks for."""
+    try:
+        if "," not in text:
+            count = int(text)
+            if 2 <= count <= MOST_BANDS:
+                return count
+            raise ValueError
+        levels = tuple(float(each) for each in text.split(","))
+    except ValueError:
+        raise Refusal(CONTOURS) from None
+    if len(levels) >= MOST_BANDS or not np.all(np.isfinite(levels)) or np.any(np.diff(levels) <= 0):
+        raise Refusal(CONTOURS)
+    return levels
+
+
+def write_grid(
+    release: Release,
+    grid: Grid,
+    values: Mapping[str, Any],
+    path: Path,
+    mapped: Mapping[str, str],
+    contours: Asked | None,
+) -> list[str]:
+    """Predictions as CF netCDF or GeoJSON, by the file's ending; returns the names of its columns.
+
+    ``mapped``: the columns that contours are of, by what they show."""
+    numbers = {name: column for name, column in values.items() if column.dtype.kind == "f"}
+    if path.suffix == ".geojson":
+        try:
+            text, columns = _geojson(release, grid, numbers, mapped, contours)
+        except ValueError as problem:
+            raise refusal(problem) from None
+        with whole_file(path) as part:
+            part.write_text(text, encoding="utf-8")
+        return columns
+    facts = {
+        "title": _title(release),
+        "comment": release.guarantee.describe(),
+        "simulation": str(release.guarantee.is_simulation).lower(),
+    }
+    units = (release.facts.called or {}).get("units", "1")
+    with whole_file(path) as part:
+        write_netcdf(part, grid, numbers, facts, units)
+    return [*grid.inputs.names, *numbers]
+
+
+def _title(release: Release) -> str:
+    """What is shown: of counts their rate."""
+    from privgp.models.picture import rate_of
+
+    called = release.label("output")
+    return rate_of(called) if release.parameters.likelihood == "poisson" else called
+
+
+def _geojson(
+    release: Release,
+    grid: Grid,
+    numbers: Mapping[str, Any],
+    mapped: Mapping[str, str],
+    contours: Asked | None,
+) -> tuple[str, list[str]]:
+    """The text of a file, and the names of its properties."""
+    from privgp.release.exports.contours import bands_between, open_bands, round_levels
+    from privgp.release.exports.contours import contours as contours_of
+    from privgp.release.exports.geojson import collection, edges, quads
+
+    east, north = order = _east_north(grid)
+    columns = {
+        name: np.reshape(column, grid.shape).transpose(order) for name, column in numbers.items()
+    }
+    promise = release.guarantee
+    about = {
+        "output": _title(release),
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "simulation": promise.is_simulation,
+    }
+    if contours is None:
+        spread = edges if grid.inputs.columns[0].system is None else _halfway
+        corners = _mesh(grid, order, *spread(grid.axes[east], grid.axes[north]))
+        return quads(corners, columns, about), [*grid.inputs.names, *numbers]
+    mesh = _mesh(grid, order, grid.axes[east], grid.axes[north])
+    units = (release.facts.called or {}).get("units")
+    features = []
+    for name, column in mapped.items():
+        found = columns[column]
+        bands = (
+            bands_between(round_levels(found, contours))
+            if isinstance(contours, int)
+            else open_bands(contours)
+        )
+        features += contours_of(mesh, found, bands, {"name": name, "units": units})
+    return collection(features, mesh.bbox, about), [*features[0]["properties"]]
+
+
+def _east_north(grid: Grid) -> tuple[int, int]:
+    """Which of the two inputs goes east, and which north."""
+    from privgp.release.exports.geojson import check_degrees, places_in
+
+    column = grid.inputs.columns[0]
+    if len(grid.shape) != 2 or min(grid.shape) < 2:
+        raise Refusal(NO_PLACES)
+    if column.degrees(np.empty((0, column.name_count))) is not None:
+        first, second = column.drawn
+        return first, second
+    found = places_in(grid.inputs.names)
+    if found is None:
+        raise Refusal(NO_PLACES)
+    check_degrees(grid.axes[found[0]], grid.axes[found[1]])
+    return found
+
+
+def _halfway(east: Array, north: Array) -> tuple[Array, Array]:
+    """Edges of cells in a plane."""
+    from privgp.release.exports.geojson import halfway
+
+    return halfway(east), halfway(north)
+
+
+def _mesh(grid: Grid, order: Sequence[int], east: Array, north: Array) -> Any:
+    """Points of these numbers on the globe, (east, north)."""
+    from privgp.release.exports.mesh import Mesh
+
+    column = grid.inputs.columns[0]
+    if column.system is None:
+        return Mesh.of_axes(east, north)
+    numbers = np.stack([each.ravel() for each in np.meshgrid(east, north, indexing="ij")], axis=1)
+    degrees: Any = column.degrees(numbers[:, list(order)])
+    return Mesh.of_degrees(degrees, (len(east), len(north)))
+
+
+def write_netcdf(
+    path: Path, grid: Grid, values: Mapping[str, Array], facts: Mapping[str, str], units: str
+) -> None:
+    """``values``: a column for every point of the grid, by its name; ``facts``: about the whole;
+    ``units``: of the values."""
+    from scipy.io import netcdf_file
+
+    axes, order = _axes(grid), _order(grid)
+    with netcdf_file(path, "w", version=2) as file:
+        file.Conventions = CONVENTIONS
+        for name, text in facts.items():
+            setattr(file, name, text.encode("utf-8"))
+        for name, numbers, attributes in axes:
+            file.createDimension(name, len(numbers))
+            _put(file, name, numbers, (name,), attributes)
+        mapping = _projection(file, grid)
+        for name, column in values.items():
+            attributes = {"long_name": name, "units": units, **mapping}
+            cells = column.reshape(grid.shape).transpose(order)
+            _put(file, name, cells, tuple(axes[k][0] for k in order), attributes)
+
+
+def _order(grid: Grid) -> list[int]:
+    """The inputs in the order of the conventions: the other ones, north, east. Readers put the last
+    axis across a map, and the one before it upwards."""
+    from privgp.release.exports.geojson import places_in
+
+    names = grid.inputs.names
+    found = places_in(names)
+    pairs = [] if found is None else [found]
+    for column in grid.inputs.columns:
+        if len(column.names) == 2:
+            east, north = (names.index(column.names[k]) for k in column.drawn)
+            pairs.append((east, north))
+    if len({*pairs}) != 1:
+        return [*range(len(names))]
+    east, north = pairs[0]
+    return [k for k in range(len(names)) if k not in (east, north)] + [north, east]
+
+
+def _axes(grid: Grid) -> list[tuple[str, Array, dict[str, Any]]]:
+    """Name, numbers and attributes of every axis."""
+    told = [
+        {**_units(column.system), **attributes}
+        for column in grid.inputs.columns
+        for attributes in column.conventions()
+    ]
+    triples = zip(grid.inputs.names, grid.axes, told, strict=True)
+    return [(name, numbers, {"long_name": name, **more}) for name, numbers, more in triples]
+
+
+def _units(system: str | None) -> dict[str, str]:
+    """The units of east and north in a coordinate reference system."""
+    if system is None:
+        return {}
+    from pyproj import CRS
+
+    unit = CRS.from_user_input(system).axis_info[0].unit_name
+    return {"units": "m" if unit == "metre" else unit}
+
+
+def _projection(file: Any, grid: Grid) -> dict[str, str]:
+    """The variable that tells the coordinate reference system, where there is one."""
+    systems = [column.system for column in grid.inputs.columns if column.system is not None]
+    if not systems:
+        return {}
+    from pyproj import CRS
+
+    variable = file.createVariable("crs", "i", ())
+    for name, value in CRS.from_user_input(systems[0]).to_cf().items():
+        exact = value.encode("utf-8") if isinstance(value, str) else np.asarray(value, dtype="d")
+        setattr(variable, name, exact)
+    return {"grid_mapping": "crs"}
+
+
+def _put(
+    file: Any, name: str, numbers: Array, axes: tuple[str, ...], attributes: Mapping[str, Any]
+) -> None:
+    variable = file.createVariable(name, "d", axes)
+    variable[:] = numbers
+    for key, value in attributes.items():
+        setattr(variable, key, value.encode("utf-8") if isinstance(value, str) else value)

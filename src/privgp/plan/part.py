@@ -1,0 +1,296 @@
+"""One part of a plan: what is measured of one outcome, and how accurate that will be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from privgp.gp.functionals import Functionals
+from privgp.gp.inference.posterior import mean_map
+from privgp.gp.measurement import Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.plan import accuracy
+from privgp.plan.choice import AnyStrategy
+from privgp.plan.counts.exposures import Exposures
+from privgp.plan.counts.rates import Rates
+from privgp.plan.designs.earlier import Earlier, EarlierRecords
+from privgp.plan.designs.noise_aware import Certificate
+from privgp.plan.features.kind import FeatureRecords
+from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.rows import STREAMED
+from privgp.plan.kinds import Outputs, Records, Unbiased
+from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters, Parameters
+from privgp.plan.strategy import NOT_TOGETHER, noise_of
+from privgp.privacy.noise import Noise
+from privgp.privacy.sensitivity import WHOLE
+from privgp.types import Array, Pair
+
+
+@dataclass(frozen=True)
+class Part:
+    """A measurement of one outcome, with the accuracy it will have. All of it is public.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The budget of the whole plan.
+    y_bounds : (low, high)
+    objective, reconstruct : str
+        As asked for.
+    targets, target_weights : array (targets, columns) and (targets,)
+        Where to be accurate, and how much each target counts.
+    strategy : AnyStrategy
+        What is measured.
+    functionals : Functionals
+        What is measured of f, with ``noise``, under ``priors`` of the hyperparameters.
+    noise : Noise
+        On the numbers of this part.
+    priors : tuple of Prior
+    kind : Outputs or Records
+        Behaviour specific to public or to private inputs.
+    rival : AnyStrategy, optional
+        The best measurement with the other noise distribution, where both were compared.
+    earlier : Earlier or EarlierRecords, optional
+        Measurements that it builds on; errors are then those of all together.
+    asked : Parameters, optional
+        What was declared of the outcome; None if not made by a model. Files hold it once, for all parts.
+
+    """
+
+    _own_axes: ClassVar[bool] = True
+    epsilon: float
+    delta: float
+    y_bounds: Pair
+    objective: Annotated[str, OBJECTIVES]
+    reconstruct: Annotated[str, RECONSTRUCTIONS]
+    targets: Array = field(repr=False)
+    target_weights: Array = field(repr=False)
+    strategy: AnyStrategy = field(repr=False)
+    functionals: Functionals = field(repr=False)
+    noise: Noise = field(repr=False)
+    priors: tuple[Prior, ...] = field(repr=False)
+    kind: Outputs | Rates | Records | FeatureRecords = field(repr=False)
+    rival: AnyStrategy | None = field(repr=False, default=None)
+    earlier: Earlier | EarlierRecords | None = field(
+        repr=False, default=None, metadata={"later": True}
+    )
+    asked: Parameters | LabelParameters | None = field(
+        repr=False, default=None, metadata={"later": True}
+    )
+
+    @property
+    def inputs(self) -> Any:
+        """The distinct or inducing inputs; None where inputs are private."""
+        return self.kind.inputs
+
+    @property
+    def x_bounds(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        return self.kind.x_bounds
+
+    @property
+    def unbiased(self) -> Unbiased | None:
+        """How the papers' output is made from the measurement; None for a posterior."""
+        return self.kind.unbiased
+
+    @property
+    def unit(self) -> float | None:
+        """The rate that rates are multiples of, where outputs are counts; None where they are not."""
+        return self.kind.unit
+
+    @property
+    def exposures(self) -> Exposures | None:
+        """The unit rate and expected counts, where outputs are counts."""
+        return self.kind.exposures(self)
+
+    @property
+    def rows(self) -> int:
+        return self.strategy.rows
+
+    @property
+    def start(self) -> Hyperparameters:
+        """The starting hyperparameters, on the inputs as they are."""
+        return self.priors[0].start
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
+        return self.noise.pure
+
+    @property
+    def max_change(self) -> float | None:
+        """How much one person changes one output; None: from one bound to the other."""
+        if self.strategy.change >= WHOLE:
+            return None
+        asked = None if self.asked is None else self.asked.max_change
+        return self.strategy.change * self.half_width if asked is None else asked
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the bounds."""
+        return 0.5 * self.y_bounds[1] - 0.5 * self.y_bounds[0]
+
+    @property
+    def measured_noise_std(self) -> float:
+        """Std of the noise on every measured sum of outputs, in units of y."""
+        return self.strategy.sum_std(self.noise.std) * self.half_width
+
+    @cached_property
+    def noise_std(self) -> Array:
+        """Std at every target of the privacy noise alone; in a posterior's mean, at the start."""
+        if self.unbiased is None:
+            rows = mean_map(*self.together(self.start), self.start, self.targets)
+        else:
+            rows = self.unbiased.reconstruction
+        return np.asarray(self.as_one.measured_noise_std * np.linalg.norm(rows, axis=1))
+
+    @property
+    def learns(self) -> bool:
+        """Whether hyperparameters will be learned from the measurement."""
+        if self.unbiased is not None:
+            return False
+        if self.asked is None:
+            return self.strategy.energy_weight > 0
+        return self.asked.hyperparameters == "learned"
+
+    def expected_error(self) -> float:
+        """Expected root-mean-square error at the targets, averaged over the models planned for."""
+        return self._error
+
+    @cached_property
+    def _error(self) -> float:
+        return self.starting_error if self.unbiased else accuracy.expected_error(self)
+
+    @cached_property
+    def starting_error(self) -> float:
+        """The same under the starting hyperparameters alone, at all targets."""
+        if self.unbiased is not None:
+            return self.weighted(np.sqrt(self.unbiased.variance + self.noise_std**2))
+        return self.weighted(np.sqrt(accuracy.variances_under(self, self.start, self.targets)))
+
+    def error_range(self) -> tuple[float, float]:
+        """The ends of 90% of the errors over the prior of the hyperparameters."""
+        return self._range
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        return accuracy.error_range(self) if self.learns else (self._error, self._error)
+
+    def weighted(self, stds: Array) -> float:
+        """The root mean square over the targets of a value at each of them."""
+        return float(np.sqrt(self.target_weights / self.target_weights.sum() @ stds**2))
+
+    def measuring(self, strategy: Any, epsilon: float | None = None) -> Part:
+        """The same part with another measurement, or at another epsilon."""
+        epsilon = self.epsilon if epsilon is None else epsilon
+        noise = noise_of(strategy, epsilon, self.delta)
+        functionals = self.kind.functionals(self, strategy, noise, self.start)
+        new = {"strategy": strategy, "noise": noise, "functionals": functionals, "rival": None}
+        return replace(self, epsilon=epsilon, **new)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether finding the gap takes no noticeable time."""
+        return "gap" in self.__dict__ or self.kind.is_quick or self.earlier is not None
+
+    @cached_property
+    def gap(self) -> float:
+        """Certified relative distance from the least possible error (nats for ``"logdet"``).
+
+        The least possible with Gaussian noise, over the same bins where inputs are private; 0 where
+        Laplace noise gets below it, infinite where nothing is certified or compared.
+        """
+        if self.kind.design_gap is not None:
+            return self.kind.design_gap
+        uncompared = (self.is_pure and self.rival is None) or self.earlier is not None
+        return float("inf") if uncompared else max(0.0, self.certificate.gap)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The error of the measurement, and the floor below which no Gaussian one can go."""
+        if self.is_pure and self.rival is None:
+            raise ValueError(
+                f"a plan with {self.noise.describe()} alone has no certificate of its error."
+            )
+        gaussian = self if not self.is_pure else self.measuring(self.rival)
+        return self.kind.certificate(self, gaussian)
+
+    def together(self, model: Hyperparameters) -> tuple[Functionals, Measurement]:
+        """All that will have been measured if this model holds, new values zero: the variances that
+        they leave are exact."""
+        whole = self.as_one
+        measured = whole.kind.functionals(whole, whole.strategy, whole.noise, model)
+        known = np.zeros(0) if self.earlier is None else self.earlier.values
+        values = np.append(known, np.zeros(len(measured.weights) - len(known)))
+        return measured, Measurement(values, whole.measured_noise_std, None, 0.0)
+
+    @cached_property
+    def as_one(self) -> Part:
+        """The part of one measurement that tells as much as this and the earlier ones together; Laplace
+        noise counts by its std."""
+        return self if self.earlier is None else self.earlier.as_one(self)
+
+
+def hash_part(part: Part, **known: Any) -> str:
+    """SHA-256 of a part and of what is ``known`` besides; the noise follows from the rest."""
+    left_out = {"noise", "asked"} | ({"earlier"} if part.earlier is None else set())
+    own = {f.name: getattr(part, f.name) for f in fields(part) if f.name not in left_out}
+    return fingerprint(part.strategy.law, own | known)
+
+
+def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> None:
+    """Refuse what does not belong together, as only a file can have it.
+
+    Parameters
+    ----------
+    part : Part
+        The part of a plan.
+    asked : Parameters
+        What was declared of its outcome.
+    names : tuple of str, optional
+        The names of the input columns.
+
+    """
+    columns, targets, strategy = part.functionals.nodes.shape[1], len(part.targets), part.strategy
+    if not part.priors:
+        raise ValueError(NOT_TOGETHER)
+    weights = part.target_weights
+    check_bounds("bounds", part.y_bounds)
+    asked.check_for(columns)
+    for prior in part.priors:
+        prior.check_for(columns)
+    public, counted = asked.protect == "outputs", strategy.distinct_inputs is not None
+    streams = asked.inducing is not None or asked.most_rows is not None
+    streams = streams or part.rows > STREAMED  # where nobody has to ask
+    classes = len(asked.labels() or ())
+    functions = classes if classes > 2 else 1
+    sums = strategy.size - int(strategy.energy_weight > 0)
+    fits = (
+        (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
+        and strategy.change == asked.change
+        and (part.x_bounds is None) == public
+        and (counted or not public or streams)
+        and (not counted or _has_no_more_nodes(part, asked.inducing))
+        and (public or not counted)
+        and len(strategy.matrix) == len(part.functionals.weights)
+        and (not public or sums == functions * len(strategy.matrix))
+        and (names is None or len(names) == asked.inputs_of(columns))
+        and part.targets.shape == (targets, columns)
+        and weights.shape == (targets,)
+        and weights.min() >= 0.0 < weights.sum()
+        and part.kind.fits(replace(part, asked=asked))
+    )
+    if not fits:
+        raise ValueError(NOT_TOGETHER)
+
+
+def _has_no_more_nodes(part: Part, inducing: int | Array | None) -> bool:
+    """Whether no more inputs carry the function than were asked for."""
+    if inducing is None:
+        return True
+    most = len(inducing) if isinstance(inducing, np.ndarray) else inducing
+    return len(part.functionals.nodes) <= most
