@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.dispersion import Squares
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import learn_outcomes
 from privgp.gp.links import LINKS
@@ -28,7 +29,6 @@ from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.classes import functions_of, outcomes_of
-from privgp.release.dispersion import Squares
 from privgp.release.features import RecordsAtPoints
 from privgp.release.parts import Function, Part, answer_of
 from privgp.release.rates import learn_rates
@@ -177,8 +177,30 @@ def _learn(task: Task) -> Models:
     plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     if plan.unit is None:
         return learn(f, numbers, task.priors)
-    squares = Squares.of(plan, numbers) if len(task.spent) == 1 else None
+    squares = _squares(plan, numbers) if len(task.spent) == 1 else None
     return learn_rates(f, numbers, task.priors, squares)
+
+
+def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
+    """What the sum of squares is of; None where it was not measured."""
+    strategy: Any = plan.strategy
+    expected = getattr(strategy, "expected", None)
+    if measurement.energy is None or expected is None:
+        return None
+    return Squares(
+        inputs=plan.inputs,
+        index=strategy.index,
+        expected=expected,
+        shares=strategy.energy_shares,
+        middle=0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1],
+        energy=measurement.energy,
+        noise_std=measurement.energy_noise_std,
+        matrix=strategy.matrix,
+        row_weights=strategy.row_weights,
+        values=measurement.values,
+        sum_std=measurement.noise_std,
+        repeats=strategy.repeats,
+    )
 
 
 @learn_models.register

@@ -11,13 +11,13 @@ import numpy as np
 from scipy.special import betainc, log_ndtr, ndtr, pdtr
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.dispersion import CAUTION, Squares, average_over, cautious
 from privgp.gp.inference.linked import Outcomes, Settled, learn_outcomes, settle
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Component, Posterior, posterior
 from privgp.gp.links import LOG
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.release.dispersion import CAUTION, Squares, average_over, cautious
 from privgp.types import Array
 
 MOST = 1e3  # times the unit, which gives the middle of the bounds at the largest exposure

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.part import Part
 from privgp.types import Array, Integers
 
 GRID = np.geomspace(0.1, 200.0, 301)  # of the variance of a count over its mean
@@ -59,28 +56,6 @@ class Squares:
     values: Array
     sum_std: float
     repeats: Array
-
-    @classmethod
-    def of(cls, plan: Part, measurement: Measurement) -> Squares | None:
-        """Those of a plan for counts; None where squares were not measured."""
-        strategy: Any = plan.strategy
-        rows = getattr(strategy, "expected", None)
-        if measurement.energy is None or rows is None:
-            return None
-        return cls(
-            inputs=plan.inputs,
-            index=strategy.index,
-            expected=rows,
-            shares=strategy.energy_shares,
-            middle=0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1],
-            energy=measurement.energy,
-            noise_std=measurement.energy_noise_std,
-            matrix=strategy.matrix,
-            row_weights=strategy.row_weights,
-            values=measurement.values,
-            sum_std=measurement.noise_std,
-            repeats=strategy.repeats,
-        )
 
     def log_density(self, mean: Array, variance: Array) -> Array:
         """Of every dispersion of the grid, up to a constant, (grid,).

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp import PrivateGPRegressor
+from privgp.gp.inference.dispersion import GRID, Squares, average_over, cautious
 from privgp.gp.priors import Hyperparameters
-from privgp.release.dispersion import GRID, Squares, average_over, cautious
 
 
 def squares(ratio: float, rows: int = 4000, noise_std: float = 1.0) -> tuple[Squares, np.ndarray]:
