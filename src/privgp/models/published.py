@@ -28,7 +28,7 @@ from privgp.publish import Receipt
 from privgp.release.certificate import utc
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
-from privgp.release.stages.residuals import FirstStage, Squares
+from privgp.release.stages.residuals import FirstStage, LeftSquares
 from privgp.types import Array
 from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure, measure_twice
@@ -156,7 +156,9 @@ class Published(Queries, SpendsAtFit):
             rows=rows,
         )
 
-    def _measure(self, plan: Any, data: Sealed, random_state: Any) -> tuple[Any, Squares | None]:
+    def _measure(
+        self, plan: Any, data: Sealed, random_state: Any
+    ) -> tuple[Any, LeftSquares | None]:
         """The noisy numbers of a plan, and where it has two stages the sum of squared residuals."""
         if plan.residuals is None:
             return measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state), None
@@ -192,7 +194,7 @@ class Published(Queries, SpendsAtFit):
         batch: int | None = None,
         models: tuple[Hyperparameters, ...] = (),
         inputs: Array | None = None,
-        squares: Squares | None = None,
+        squares: LeftSquares | None = None,
     ) -> None:
         """All that follows from the measurement of a plan: post-processing.
 
@@ -208,7 +210,7 @@ class Published(Queries, SpendsAtFit):
             Models that are given, not learned.
         inputs : array (rows, columns), optional
             The public inputs.
-        squares : Squares, optional
+        squares : LeftSquares, optional
             The sum of squared residuals, of two stages.
 
         """

@@ -35,7 +35,7 @@ from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsInBins
 from privgp.release.release import Planned, Release
 from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
-from privgp.release.stages.residuals import Squares
+from privgp.release.stages.residuals import LeftSquares
 from privgp.types import Array, Integers
 
 Models = tuple[Hyperparameters, ...]
@@ -91,7 +91,7 @@ def learn_release(
     batch: int = 0,
     models: Models = (),
     inputs: Array | None = None,
-    squares: Squares | None = None,
+    squares: LeftSquares | None = None,
 ) -> Release:
     """The release that follows from the measurement of a plan.
 
@@ -119,7 +119,7 @@ def learn_release(
         Models that are given, not learned.
     inputs : array (rows, columns), optional
         The public inputs, by which rows are recognised if they are measured again.
-    squares : Squares, optional
+    squares : LeftSquares, optional
         The sum of squared residuals, where there were two stages.
 
     """

@@ -25,7 +25,7 @@ LEAST_SPREAD = 1e-6
 
 
 @dataclass(frozen=True)
-class Squares:
+class LeftSquares:
     """The sum of squared residuals, which tells the scatter of outputs.
 
     Attributes
@@ -102,7 +102,7 @@ class FirstStage:
         strategy = self.plan.strategy
         return self.curve[strategy.index], self.width  # type: ignore[union-attr]
 
-    def together(self, second: Measurement) -> tuple[Measurement, Squares | None]:
+    def together(self, second: Measurement) -> tuple[Measurement, LeftSquares | None]:
         """Both stages as one measurement of the same sums, and the sum of squared residuals.
 
         Clipping draws the mean of residuals towards 0, by the share of them that it leaves alone: they
@@ -117,7 +117,7 @@ class FirstStage:
             steep = max(1.0, variance / clipped) if clipped > 0.0 else 1.0
             with one_thread():
                 curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
-            squares = Squares(total * variance, steep * second.energy_noise_std, curve)
+            squares = LeftSquares(total * variance, steep * second.energy_noise_std, curve)
         weights: Array = strategy.row_weights  # type: ignore[union-attr]
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
