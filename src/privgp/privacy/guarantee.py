@@ -282,6 +282,20 @@ class Guarantee:
             return math.inf if self._names_mechanism or self.delta > 0 else self.epsilon
         return least_epsilon(self.delta_at, delta)
 
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        from privgp.privacy.html import facts_table
+
+        facts = {
+            "epsilon": f"{self.epsilon:g}",
+            "delta": f"{self.delta:g}",
+            "protects": self.unit,
+            "neighbours": self.neighbours,
+            "mechanism": self.mechanism,
+            "assumes": "\n".join(self.assumptions),
+        }
+        return facts_table("Guarantee", facts, simulation=self.is_simulation)
+
     def describe(self) -> str:
         """The guarantee in a few lines: what it protects, neighbours, mechanism and assumptions."""
         stamp = f"{SIMULATION.upper()}: " if self.is_simulation else ""
