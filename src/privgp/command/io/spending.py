@@ -15,7 +15,7 @@ from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phr
 from privgp.command.io.columns import as_table, input_names
 from privgp.command.io.files import open_own
 from privgp.command.io.kinds import known_kinds, levels_of
-from privgp.command.io.request import Request, make_plan, public_computation
+from privgp.command.io.request import KnownRequest, Request, make_plan, public_computation
 from privgp.command.io.screen import Step, show_blocks
 from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, is_read_in_blocks, rehearse_table
@@ -144,7 +144,7 @@ IN_OPTIONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateRequest(Request):
+class UpdateRequest(KnownRequest):
     """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
     the same rows, None for new people."""
 
@@ -172,33 +172,20 @@ class UpdateRequest(Request):
         with _refuse_as_options():
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
-        asked = model._released.parameters
-        labels = asked.labels()
-        if labels is not None and labels != list(asked.arguments()["classes"]):
-            raise Refusal(f"'{release}' is for labels that are numbers: update it in Python.")
-        bounds: Any = None if labels else np.ravel(asked.y_bounds)[:2].tolist()
         return cls(
             released=model, names=names, further=further, data=data, inputs=",".join(names),
-            output=output, groups=groups, bounds=bounds,
-            classes=None if labels is None else ",".join(labels), epsilon=epsilon, delta=delta,
-            protect=asked.protect, likelihood=asked.likelihood, exposure=exposure, seed=seed, **written,
+            output=output, groups=groups, epsilon=epsilon, delta=delta, exposure=exposure, seed=seed,
+            **cls.said(model._released.parameters, release, "update it in Python"), **written,
         )  # fmt: skip
-
-    @property
-    def y_bounds(self) -> Any:
-        return self.released._released.parameters.y_bounds
-
-    @property
-    def class_names(self) -> list[str] | None:
-        labels: list[str] | None = self.released._released.parameters.labels()
-        return labels
 
     @property
     def input_names(self) -> list[str]:
         return [*self.names]
 
-    def domain(self) -> Any:
-        return self.released._released.parameters.x_bounds
+    @property
+    def columns(self) -> None:
+        """``kinds`` and ``levels`` know them, by the names that they have in the table."""
+        return None
 
     def private_inputs(self) -> Any:
         """What was declared of private inputs, under the names that they have in the table."""
