@@ -38,6 +38,7 @@ from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
 from privgp.models.planned import with_column_names
 from privgp.models.promise import MISSING
+from privgp.models.published import Published
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.tables import in_order
 from privgp.plan.classes.declared import check_classes
@@ -416,7 +417,7 @@ class Request(Readable):
                 "missing ones: write the class otherwise."
             )
 
-    def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
+    def model(self) -> Published:
         """The model that was asked for; reads the kernel and the targets."""
         given: dict[str, Any] = {
             "kernel": None if self.kernel is None else read_kernel(self.kernel),
@@ -526,7 +527,7 @@ def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]
 
 
 def make_plan(
-    model: Any,
+    model: Published,
     X: pl.DataFrame | FileInputs | int,
     people: Any,
     exposures: Mapping[str, Array] | None = None,
@@ -541,8 +542,9 @@ def make_plan(
     return plan
 
 
-def plan_warnings(plan: Any) -> list[str]:
+def plan_warnings(plan: Plan) -> list[str]:
     """Warnings about the budget and the bounds of a plan."""
+    assert plan.made_for is not None
     bounds = [str(refusal(ValueError(each))) for each in bounds_advice(plan.made_for.parameters)]
     return [*budget_advice(plan), *bounds]
 

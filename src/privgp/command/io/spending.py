@@ -28,13 +28,15 @@ from privgp.models.kinds.updates import (
     measure_further,
 )
 from privgp.models.load import load, save
-from privgp.models.tables import rehearsal_inputs
+from privgp.models.published import Published
+from privgp.models.tables import rehearsal_inputs, remember
+from privgp.plan.inputs.inputs import Inputs
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
 from privgp.tables.parser import TableError
 from privgp.types import Array
 
-Measure = Callable[[], Any]
+Measure = Callable[[], Published]
 
 
 def prepare_release(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -48,9 +50,10 @@ def prepare_release(request: Request, output: str, path: Path, step: Step) -> Me
     plan = request.plan or request.with_column_names(make_plan(model, X, people, exposures))
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
 
-    def measure() -> Any:
+    def measure() -> Published:
         request.source.files.refuse_changes()
-        return model.fit(X, y, groups=people, plan=plan, **exposures)
+        fitted: Published = model.fit(X, y, groups=people, plan=plan, **exposures)
+        return fitted
 
     return measure
 
@@ -61,15 +64,14 @@ def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> 
     step("Planning and rehearsing")
     plan = request.plan or request.with_column_names(make_plan(model, table.inputs, table.groups))
     with rehearsal(clone(model), path, request.plan_path) as trial:
-        trial.n_features_in_ = len(table.inputs.names)
-        trial.feature_names_in_ = np.array(table.inputs.names, dtype=object)
+        remember(trial, table.inputs.names, len(table.inputs.names))
         rehearse_table(trial, table, plan)
 
     outputs: Any = table.output
 
-    def measure() -> Any:
+    def measure() -> Published:
         if not is_read_in_blocks(table.inputs, model):
-            return model.fit(table.inputs, outputs, groups=table.groups, plan=plan)
+            return model.fit(table.inputs, outputs, groups=table.groups, plan=plan)  # type: ignore[no-any-return]
         with show_blocks() as watch:
             fit_table(model, table.inputs, outputs, table.groups, plan, watch)
         return model
@@ -78,7 +80,7 @@ def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> 
 
 
 def rehearse(
-    model: Any,
+    model: Published,
     X: pl.DataFrame,
     people: Any,
     path: Path,
@@ -93,7 +95,7 @@ def rehearse(
 
 
 @contextmanager
-def rehearsal(trial: Any, path: Path, plan_path: Path | None = None) -> Iterator[Any]:
+def rehearsal(trial: Published, path: Path, plan_path: Path | None = None) -> Iterator[Published]:
     """A model to fit to made-up values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
     trial.set_params(hyperparameters="fixed", ledger=None, random_state=0)
@@ -148,7 +150,7 @@ class UpdateRequest(KnownRequest):
     """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
     the same rows, None for new people."""
 
-    released: Any
+    released: Published
     names: tuple[str, ...]
     further: Further
     elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
@@ -187,9 +189,9 @@ class UpdateRequest(KnownRequest):
         """``kinds`` and ``levels`` know them, by the names that they have in the table."""
         return None
 
-    def private_inputs(self) -> Any:
+    def private_inputs(self) -> Inputs | None:
         """What was declared of private inputs, under the names that they have in the table."""
-        inputs = self.released.inputs_
+        inputs: Inputs | None = self.released.inputs_
         if inputs is None or not self.inputs_are_private:
             return None
         if inputs.names != self.names:
@@ -208,8 +210,8 @@ class UpdateRequest(KnownRequest):
         here = dict(zip(inputs.names, self.names, strict=True))
         return {here[name]: levels for name, levels in levels_of(inputs).items()}
 
-    def model(self) -> Any:
-        released = self.released.set_params(random_state=self.seed)
+    def model(self) -> Published:
+        released: Published = self.released.set_params(random_state=self.seed)
         released._noted = self.table_assumptions
         return released
 
@@ -222,7 +224,7 @@ def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) 
     step("Planning and rehearsing")
     rehearse_update(model, X, people, path, request.further, exposures)
 
-    def measure() -> Any:
+    def measure() -> Published:
         model.set_params(ledger=request.account)
         _measure(model, X, y, people, request.further, exposures)
         return model
@@ -231,7 +233,12 @@ def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) 
 
 
 def rehearse_update(
-    model: Any, X: Any, people: Any, path: Path, further: Further, exposures: Mapping[str, Array]
+    model: Published,
+    X: pl.DataFrame,
+    people: Any,
+    path: Path,
+    further: Further,
+    exposures: Mapping[str, Array],
 ) -> None:
     """Release made-up values from a copy of the model."""
     with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():
@@ -250,7 +257,7 @@ def _refuse_as_options() -> Iterator[None]:
 
 
 def _measure(
-    model: Any, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
+    model: Published, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
 ) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model._released.names, X)  # under the names that the model knows

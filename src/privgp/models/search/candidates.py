@@ -35,7 +35,7 @@ VALIDATION_ASSUMPTIONS = (
 )
 
 
-def loss_of(estimator: Any, scoring: Any, loss_bounds: Any) -> Loss:
+def loss_of(estimator: object, scoring: object, loss_bounds: object) -> Loss:
     """The loss that was asked for: accuracy unless given, for classifiers."""
     if scoring is None and not is_classifier(estimator):
         raise ValueError(
@@ -45,7 +45,7 @@ def loss_of(estimator: Any, scoring: Any, loss_bounds: Any) -> Loss:
     return make_loss("accuracy" if scoring is None else scoring, loss_bounds)
 
 
-def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
+def candidates_of(param_grid: object) -> list[dict[str, Any]]:
     """Every combination of the grid (or of each grid in a list), as scikit-learn orders them."""
     try:
         grid = ParameterGrid(param_grid)
@@ -59,7 +59,7 @@ def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
     return list(grid)
 
 
-def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str) -> None:
+def check_private(estimator: object, params: Sequence[dict[str, Any]], method: str) -> None:
     """Refuse what cannot be searched by the outputs of a private regressor."""
     if not isinstance(estimator, PrivateGPRegressor):
         raise ValueError(
