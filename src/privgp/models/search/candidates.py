@@ -70,11 +70,12 @@ def check_private(estimator: object, params: Sequence[dict[str, Any]], method: s
     if estimator.ledger is not None:
         raise ValueError("ledger belongs to the search, which spends for all: give it there.")
     for name, reason in ALONE.items():
-        default = BY_NAME[name].default
-        if not BY_NAME[name].is_default(getattr(estimator, name)):
+        value = getattr(estimator, name)
+        if not BY_NAME[name].is_default(value):
+            given = f"{name}={value!r}" if isinstance(value, str) else name
             raise ValueError(
-                f"PrivateGridSearchCV {reason}: leave {name}={default}, or leave the hyperparameters "
-                "to be learned, which costs nothing."
+                f"PrivateGridSearchCV {reason}: with {given} leave the hyperparameters to be learned, "
+                "which costs nothing."
             )
     if method == MEASUREMENT and estimator.reconstruct != "posterior":
         raise ValueError(
