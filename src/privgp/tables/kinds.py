@@ -7,7 +7,7 @@ lengthscale. Every value is read by itself, whatever the other rows hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any, ClassVar
@@ -528,7 +528,7 @@ KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def levels_of(cells: Cells) -> tuple[str, ...]:
+def levels_of(cells: Iterable[object]) -> tuple[str, ...]:
     """The different levels among cells, in order."""
     return tuple(sorted({_text(cell) for cell in cells}))
 
