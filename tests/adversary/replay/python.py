@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import polars as pl
+import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 
@@ -109,6 +110,20 @@ def two_stages(groups: Any = None, **settings: Any) -> Estimator:
     y = np.tile(np.linspace(0.2, 0.7, len(INPUTS)), (2, 1))
     y[:, PEOPLE == 0 if groups is not None else slice(0, 1)] = [[0.0], [1.0]]
     return Estimator(lambda y, _: clone(model).fit(INPUTS, y, groups=groups), lambda: (y[0], y[1]))
+
+
+def from_database(groups: str | None = None) -> Estimator:
+    """Outputs in a table of DuckDB, which sends back grouped sums."""
+    model = PrivateGPRegressor(**{**FIXED, "mechanism": "laplace"})
+
+    def fit(y: Any, folder: Path) -> Any:
+        ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
+        made = pl.DataFrame({"x": INPUTS[:, 0], "y": y, "who": PEOPLE})
+        rows = ibis.duckdb.connect().create_table("rows", made.to_arrow())
+        opened = open_table(rows, inputs=["x"], output="y", groups=groups)
+        return clone(model).fit(opened.inputs, opened.output)
+
+    return Estimator(fit, ends() if groups is None else ends_of_person(PEOPLE))
 
 
 def gathered(
@@ -223,6 +238,8 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
     "PrivateGPRegressor, residuals about a learned curve": two_stages(),
     "PrivateGPRegressor, residuals of people": two_stages(PEOPLE, mechanism="gaussian"),
+    "PrivateGPRegressor, database": from_database(),
+    "PrivateGPRegressor, database of people": from_database("who"),
     **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
     "records of people, one fewer": one_fewer(),
