@@ -134,7 +134,7 @@ class Parameters:
             "learned": self.hyperparameters == "learned",
             "mechanism": self.mechanism,
             "max_change": self.max_change,
-            "squares": self.likelihood == "gaussian",
+            "squares": self.likelihood == "gaussian" or self.noise_variance is None,
             "inputs": self.columns,
             "inducing": self.inducing,
         }
