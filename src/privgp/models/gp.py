@@ -371,10 +371,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """The exposure of every row of every count, by the count's place."""
         found: dict[int, Array] = {}
         for place, one in enumerate(self._outcomes_by_name().values()):
-            counted = "likelihood" in one.parameters(self.protect)
             if one.exposure is not None and one.exposure not in given:
                 raise ValueError(f"table has no column {one.exposure!r}, which an exposure names.")
-            if counted:
+            if one.is_counted:
                 column = None if one.exposure is None else given[one.exposure]
                 found[place] = check_exposure(column, rows)
         return found

@@ -1,45 +1,29 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.plan.part import Part
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import (
     COUNTS,
-    LABELLED_RECORDS,
-    LABELS,
-    OUTPUTS,
-    PEOPLE_LABELLED_RECORDS,
-    PEOPLE_RECORDS,
-    PERSON,
     PERSON_COUNTS,
-    PERSON_LABELS,
-    RECORDS,
     ROW,
     Guarantee,
     Protected,
     exactly,
     promise,
 )
+from privgp.question.outcomes import NUMBER_WORDING
 from privgp.release.spendings import FROM_THEM
 
-OUTPUTS_ASSUMPTIONS = (
-    "the inputs, the number of rows and any person identifiers are public",
-    "kernel, bounds, targets and budget were chosen without looking at the outputs",
-)
 MISSING = "which rows have a missing value is public: these rows were left out"
 ONE_CHANGE = "one person changes one output value alone, and that by at most {change}"
 EXPOSURES = "the exposures are public, and were not computed from the counts"
 GROUP_CHANGE = (
     "one person changes the output values of one group of rows alone, each by at most {change}"
-)
-LABELS_ASSUMPTIONS = (
-    OUTPUTS_ASSUMPTIONS[0],
-    "kernel, classes, targets and budget were chosen without looking at the labels",
 )
 PEOPLE_ASSUMPTIONS = (
     "the number of people is public, and the person identifiers are right",
@@ -76,45 +60,6 @@ def with_assumptions(model: Any, guarantee: Guarantee) -> Guarantee:
     return replace(guarantee, assumptions=(*guarantee.assumptions, *model._noted))
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a promise says of outputs: who is protected, what is totalled, and how it is limited."""
-
-    outputs: Protected
-    person: Protected
-    records: Protected
-    people_records: Protected
-    values: str
-    limited: str
-    assumptions: tuple[str, ...]
-
-
-VALUES = Told(
-    OUTPUTS,
-    PERSON,
-    RECORDS,
-    PEOPLE_RECORDS,
-    "values",
-    "each value clipped to the declared range",
-    OUTPUTS_ASSUMPTIONS,
-)
-OF_LABELS = Told(
-    LABELS,
-    PERSON_LABELS,
-    LABELLED_RECORDS,
-    PEOPLE_LABELLED_RECORDS,
-    "labels",
-    "each label counted in its declared class",
-    LABELS_ASSUMPTIONS,
-)
-
-
-def wording_of(part: Part) -> Told:
-    """What a promise says of the outputs of a part."""
-    is_label = part.asked is not None and part.asked.labels() is not None
-    return OF_LABELS if is_label else VALUES
-
-
 def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
     """What the measurement of a plan promises, of outputs or of records."""
     protected, assumptions = _protection_of(plan)
@@ -139,7 +84,7 @@ def _totals_of(plan: Plan) -> str:
             "clipped to the declared range of its output"
         )
     (part,) = plan.parts
-    told = wording_of(part)
+    told = part.outcome.wording
     what = part.kind.totals.replace("values", told.values)
     of_squares = ", one of them of squares," if squares else ","
     return f"{size} noisy total{'s' if size > 1 else ''} of {what}{of_squares} {told.limited}"
@@ -147,10 +92,10 @@ def _totals_of(plan: Plan) -> str:
 
 def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
     """Whom the guarantee protects, and what it assumes."""
-    told, strategy = wording_of(plan.parts[0]), plan.strategy
+    told, strategy = plan.parts[0].outcome.wording, plan.strategy
     several = len(plan.parts) > 1
     if several:
-        told = replace(VALUES, outputs=ROW)
+        told = replace(NUMBER_WORDING, outputs=ROW)
     if plan.x_bounds is not None:
         whole: bool = strategy.whole_people  # type: ignore[union-attr]
         if whole:

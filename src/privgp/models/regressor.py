@@ -38,6 +38,7 @@ from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
+from privgp.question.outcomes import BY_LIKELIHOOD, Outcome
 from privgp.question.parameters import check_values
 from privgp.question.rules import ONE, SEVERAL, check_rules
 from privgp.release.prediction import ReleasedFunction, check_coverage
@@ -333,10 +334,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
-        if self.likelihood != "poisson":
-            return {}
-        count = len(self.y_bounds or ()) if self._is_joint() else 1
-        return dict.fromkeys(range(count), check_exposure(exposure, rows))
+        counted = [place for place, one in enumerate(self._alone()) if one._outcome().is_counted]
+        return dict.fromkeys(counted, check_exposure(exposure, rows)) if counted else {}
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
@@ -374,14 +373,18 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         outcome = SEVERAL if self._is_joint() else ONE
         check_rules({**self.get_params(deep=False), **columns}, outcome)
 
+    def _outcome(self) -> Outcome:
+        """What is declared of one output."""
+        check_values(self.get_params(deep=False))
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        return BY_LIKELIHOOD[self.likelihood].of(bounds, self.max_change, None)
+
     def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
-        check_values(self.get_params(deep=False))
+        self._outcome()
         self._check_together()
-        if bounds[0] < 0 and self.likelihood == "poisson":
-            raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
@@ -399,5 +402,5 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
-    counts = model.likelihood == "poisson" and model.protect == "records"
+    counts = model._outcome().is_counted and model.protect == "records"
     return Exposures.of(np.ones(1), bounds) if counts else None

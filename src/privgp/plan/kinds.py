@@ -208,10 +208,8 @@ class Records:
     def fits(self, plan: Part) -> bool:
         """Whether bins and classes are those that were declared; only a file can have others."""
         bins: Any = plan.strategy
-        labels = None if plan.asked is None else plan.asked.labels()
-        classes = len(labels or ())
         same = np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
-        return same and bins.classes == (classes if classes > 2 else 1)
+        return same and bins.classes == plan.outcome.functions
 
     def exposures(self, plan: Part) -> Exposures | None:
         """What every count counts over, where outputs are counts: as much as any other."""

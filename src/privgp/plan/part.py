@@ -27,6 +27,7 @@ from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters,
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
+from privgp.question.outcomes import Number, Outcome
 from privgp.types import Array, Pair
 
 
@@ -110,6 +111,11 @@ class Part:
     @property
     def rows(self) -> int:
         return self.strategy.rows
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is measured about a person; a number if the part was not made by a model."""
+        return Number(*self.y_bounds) if self.asked is None else self.asked.outcome()
 
     @property
     def start(self) -> Hyperparameters:
@@ -266,8 +272,6 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     public, counted = asked.protect == "outputs", strategy.distinct_inputs is not None
     streams = asked.inducing is not None or asked.most_rows is not None
     streams = streams or part.rows > STREAMED  # where nobody has to ask
-    classes = len(asked.labels() or ())
-    functions = classes if classes > 2 else 1
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
@@ -277,7 +281,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and (not counted or _has_no_more_nodes(part, asked.inducing))
         and (public or not counted)
         and len(strategy.matrix) == len(part.functionals.weights)
-        and (not public or sums == functions * len(strategy.matrix))
+        and (not public or sums == asked.outcome().functions * len(strategy.matrix))
         and (names is None or len(names) == asked.inputs_of(columns))
         and part.targets.shape == (targets, columns)
         and weights.shape == (targets,)

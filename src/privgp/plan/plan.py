@@ -244,7 +244,7 @@ class Plan:
     @property
     def error_unit(self) -> str:
         """What an error is counted in, in words; of every output where they differ."""
-        units = [wording.error_unit(part) for part in self.parts]
+        units = [part.outcome.wording.error_unit for part in self.parts]
         return units[0] if len({*units}) == 1 else ", ".join(units)
 
     def error_range(self) -> tuple[Any, Any]:

@@ -27,7 +27,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
-from privgp.release.classes import functions_of, outcomes_of
+from privgp.release.classes import outcomes_of
 from privgp.release.features import RecordsAtPoints
 from privgp.release.parts import Function, Part, answer_of
 from privgp.release.rates import learn_rates
@@ -125,7 +125,7 @@ def learn_release(
         known = None if before is None else before.parts[place]
         so_far = () if before is None else before.parts[place].so_far(before.guarantee)
         spent = (*so_far, *spendings_of(part.strategy, part, numbers, guarantee, batch, inputs))
-        functions = functions_of(len(own.labels() or (0, 1)))
+        functions = own.outcome().functions
         each = as_one(spent, functions) if spent else numbers.parts(functions)
         drawn.append((part, own, each, spent, known))
     total = guarantee if before is None else combine_guarantees(drawn[0][3])
