@@ -14,11 +14,14 @@ from hypothesis import settings
 import repeatable
 
 repeatable.install()
+from tests import planned  # noqa: E402 - the product binds its samplers when it is imported
+
 os.environ.update(repeatable.environment())  # of the processes that tests start
 
 # Machines that run these tests are noisy: a slow example is no failure.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
+planned.install()
 
 DATA = Path(
     os.environ.get("PRIVGP_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
@@ -30,6 +33,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before any fixture of a test: its noise repeats unless its failure probability is stated."""
     mark = item.get_closest_marker("statistical")
     repeatable.start(mark.kwargs.get("failure") if mark else None)
+    planned.start(item.nodeid)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,12 @@ import pytest
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, run
 
 
+@pytest.fixture(autouse=True)
+def _short_tables_of_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``privgp plan`` plans anew for every epsilon of its table: two do, but where it is tested."""
+    monkeypatch.setattr("privgp.command.plan.EPSILONS", (0.5, 2.0))
+
+
 @pytest.fixture
 def visits(tmp_path: Path) -> Path:
     path = tmp_path / "visits.csv"

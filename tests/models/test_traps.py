@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -66,6 +68,43 @@ def test_no_estimator_takes_its_output_among_its_inputs(kind, monkeypatch):
     own = array[:, 1:] if array.shape[1] > 2 else array[:, 1]
     with pytest.raises(ValueError, match=r"shares memory with a column of X(_val)?: "):
         fit(MADE[kind][0](), array, own)
+
+
+ARROW = pa.Table.from_pandas(FRAME[["age", "cost"]])
+CHUNKS = pa.concat_tables([ARROW, ARROW])
+POLARS = pl.from_pandas(FRAME[["age", "cost"]])
+ARRAY = FRAME[["age", "cost"]].to_numpy()
+RECORDS = FRAME[["age", "cost"]].to_records(index=False)
+HIDDEN: dict[str, tuple[Any, Any]] = {
+    "arrow": (ARROW, ARROW["cost"]),
+    "arrow, as an array": (ARROW, ARROW["cost"].to_numpy()),
+    "arrow, named by pandas": (ARROW, FRAME["cost"]),
+    "arrow, a table": (ARROW, ARROW.select(["cost"])),
+    "arrow, a batch": (ARROW.to_batches()[0], ARROW.to_batches()[0]["cost"]),
+    "arrow, in pieces": (CHUNKS, CHUNKS["cost"]),
+    "polars, renamed": (POLARS, POLARS["cost"].alias("z")),
+    "polars, in pieces": (
+        (pieces := pl.concat([POLARS, POLARS], rechunk=False)), pieces["cost"].alias("z"),
+    ),
+    "narwhals": (nw.from_native(POLARS), nw.from_native(POLARS)["cost"]),
+    "pandas, renamed": (FRAME, FRAME["cost"].rename("z")),
+    "a structured array": (RECORDS, RECORDS["cost"]),
+    "a list of rows": (FRAME.to_dict("records"), FRAME["cost"]),
+    "a view by its buffer": (ARRAY, memoryview(ARRAY[:, 1])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+def test_tables_of_no_library_hide_their_output_among_their_inputs(how):
+    with pytest.raises(ValueError, match=r"y (is called 'cost', like|shares memory with) a column"):
+        plain().fit(*HIDDEN[how])
+
+
+@pytest.mark.parametrize("X", [ARROW, ARROW.to_batches()[0], nw.from_native(POLARS)], ids=type)
+def test_inputs_of_every_library_are_taken(X):
+    asked = plain(random_state=0).fit(FRAME[["age", "cost"]], FRAME["days"] / 5)
+    model = plain(random_state=0).fit(X, FRAME["days"].to_numpy() / 5)
+    assert model.predict(X) == pytest.approx(asked.predict(FRAME[["age", "cost"]]))
 
 
 def test_neither_does_a_model_of_any_outcomes():

@@ -1,8 +1,8 @@
 """Noise that repeats, so that a test that fails by bad luck fails every time.
 
-OpenDP's randomness takes no seed. In tests, each of its samplers still draws, so that every call is
-made as in production; that draw is thrown away, and one from a seeded generator takes its place. The
-seed is made of the sampler, its scale, how often it drew in this test, and ``PRIVGP_TEST_SHIFT``. It
+OpenDP's randomness takes no seed. In tests, each of its samplers still draws, so that calls are made
+as in production, until it has drawn ``SOUND`` numbers; that draw is thrown away, and one from a seeded
+generator takes its place. The seed is made of the sampler, its scale, how often it drew in this test, and ``PRIVGP_TEST_SHIFT``. It
 does not depend on the order of tests or threads. A sampler that is not replaced here may not draw.
 
 A test marked ``statistical(failure=...)`` gets the noise that protects.
@@ -25,9 +25,11 @@ from zlib import crc32
 
 SHIFT = "PRIVGP_TEST_SHIFT"
 MOST_LIKELY_FAILURE = 1e-6
+SOUND = 1000  # an audit draws millions
 
 _lock = Lock()
 _draws: Counter[tuple[Any, ...]] = Counter()
+_sound: Counter[tuple[Any, ...]] = Counter()
 _protecting = False
 _seeded: Callable[[list[int]], Any]  # numpy's default_rng
 
@@ -101,8 +103,12 @@ class _Repeatable:
     def __call__(self, values: Any) -> Any:
         from opendp.core import measurement_invoke
 
-        drawn = measurement_invoke.sound(self._sound, values)
-        return drawn if _protecting else self._draw(values, _generator(*self._key))
+        if _protecting:
+            return measurement_invoke.sound(self._sound, values)
+        if _sound[self._key] < SOUND:
+            _sound[self._key] += len(values)
+            measurement_invoke.sound(self._sound, values)
+        return self._draw(values, _generator(*self._key))
 
     invoke = __call__
 

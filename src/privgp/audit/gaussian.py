@@ -6,7 +6,7 @@ the second measurement, with Laplace noise the largest there is, so that the att
 pure epsilon allows. Statistics: docs/proofs/audit.md."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class NoisyPair:
 def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) -> TradeOff:
     """Attack by a threshold half-way along the difference, or with pure noise beyond its end.
 
+    Numbers that are the same in both tell nothing, as the noise of each is independent: they are not
+    drawn.
+
     Parameters
     ----------
     pair
@@ -53,6 +56,8 @@ def attack_pair(pair: NoisyPair, trial: Trial, noise_scale: float, rng: Random) 
         For simulated noise; None for the noise that protects.
 
     """
+    moved = pair.low != pair.high
+    pair = replace(pair, low=pair.low[moved], high=pair.high[moved])
     statistic, threshold = _best_statistic(pair)
     size = len(pair.low)
     batch = min(trial.draws, max(1, BATCH_NUMBERS // size))

@@ -50,6 +50,20 @@ def one_thread() -> Iterator[None]:
             _inside.pop()
 
 
+@cache
+def _loops() -> ThreadpoolController:
+    import sklearn.cluster  # noqa: F401 - slow; its OpenMP must be loaded before it is looked for
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread_of_loops() -> Iterator[None]:
+    """One thread of BLAS and of OpenMP, which k-means sums with."""
+    with one_thread(), _loops().limit(limits=1, user_api="openmp"):
+        yield
+
+
 def threads_for(rows: int) -> AbstractContextManager[None]:
     """One BLAS thread for small problems, for which several only wait for each other.
 

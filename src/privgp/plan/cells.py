@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
-from threadpoolctl import threadpool_limits
 
+from privgp.gp.threads import one_thread_of_loops
 from privgp.types import Array, Integers
 
 MOST_CELLS = 1500  # whose covariances are handled as one matrix
@@ -152,7 +152,7 @@ def gather(X: Array, cells: Integers) -> Integers:
     first = means(X, cells)
     if len(first) == len(X):
         return cells
-    with threadpool_limits(1):  # sums in one order
+    with one_thread_of_loops():  # sums in one order
         found = KMeans(len(first), init=first, n_init=1, max_iter=ROUNDS).fit(X).labels_
     return np.unique(found, return_inverse=True)[1]
 

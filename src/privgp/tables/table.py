@@ -54,19 +54,12 @@ class Table:
         """
         if isinstance(given, Table):
             return given  # type: ignore[return-value]
-        if hasattr(given, "collect_schema") and not hasattr(given, "height"):
+        if is_lazy(given):
             raise ValueError("X is a lazy table: give what its collect() returns.")
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
             given = {name: [row.get(name) for row in given] for name in given[0]}
-        if isinstance(given, Mapping) and not hasattr(
-            given, "shape"
-        ):  # a sparse matrix is a mapping too
-            labels = list(given)
-        elif getattr(getattr(given, "dtype", None), "names", None):
-            labels = list(given.dtype.names)
-        elif hasattr(given, "columns") and hasattr(given, "__getitem__"):
-            labels = list(given.columns)
-        else:
+        labels = labels_of(given)
+        if labels is None:
             return cls._from_rows(given)
         columns = [_cells(given[label]) for label in labels]
         if any(each.ndim != 1 or len(each) != len(columns[0]) for each in columns):
@@ -102,6 +95,24 @@ class Table:
     def column(self, name: str) -> Any:
         """The cells of the column with this name."""
         return self.cells[self.names.index(name)]
+
+
+def is_lazy(given: Any) -> bool:
+    """Whether a table holds no cells before it is collected."""
+    return hasattr(given, "collect_schema") and not hasattr(given, "shape")
+
+
+def labels_of(given: Any) -> list[Any] | None:
+    """The names by which a table of whichever library gives its columns; None if it has none."""
+    if isinstance(given, Mapping) and not hasattr(given, "shape"):  # as a sparse matrix has
+        return list(given)
+    if getattr(getattr(given, "dtype", None), "names", None):
+        return list(given.dtype.names)
+    if not hasattr(given, "__getitem__"):
+        return None
+    found = getattr(given, "column_names", None)  # of Arrow, whose columns are the cells
+    found = getattr(given, "columns", None) if found is None else found
+    return None if found is None else list(found)
 
 
 def join_cells(parts: Sequence[Any]) -> Any:
@@ -164,8 +175,15 @@ def _cells(column: Any) -> Any:
     if getattr(getattr(column, "dtype", None), "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     if hasattr(column, "to_numpy"):
-        return column.to_numpy()
+        return cells_of(column)
     return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
+
+
+def cells_of(column: Any) -> Any:
+    """A column of whichever library as an array, of its own memory where that is to be had."""
+    if hasattr(column, "combine_chunks") or hasattr(column, "buffers"):  # Arrow: text has no array
+        return column.to_numpy(zero_copy_only=False)
+    return column.to_numpy()
 
 
 def _is_rows(given: Any) -> bool:

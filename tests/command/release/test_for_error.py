@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from privgp.command.plan import EPSILONS
 from tests.command.running import BUDGET, COLUMNS, QUICK, assert_one_sentence, run
 
 BOUNDS = [*BUDGET[:3], *BUDGET[5:]]  # without --epsilon
@@ -20,10 +21,14 @@ def answer(*arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_the_table_is_that_of_plans_for_every_epsilon(visits: Path) -> None:
+def test_the_table_is_that_of_plans_for_every_epsilon(
+    visits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("privgp.command.plan.EPSILONS", EPSILONS)
     made = answer("plan", visits, *COLUMNS, *BUDGET, *QUICK)
     assert made["planned_again"] is True
     table = {each["epsilon"]: each["expected_error"] for each in made["expected_errors"]}
+    assert [*table] == [0.1, 0.2, 0.5, 1.0, 2.0, 5.0]
     for epsilon in (0.1, 5.0):
         other = answer("plan", visits, *COLUMNS, *BOUNDS, "--epsilon", epsilon, *QUICK)
         assert other["expected_error"] == table[epsilon]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.linalg import eigh
-from threadpoolctl import threadpool_limits
 
+from privgp.gp.threads import one_thread_of_loops
 from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array, Integers
 
@@ -52,7 +52,7 @@ def partition(
 
     ladder = [number for number in NUMBERS if number <= len(places)]
     best, worse = ladder[0], 0
-    with threadpool_limits(1):  # for matrices this small, two threads only wait for each other
+    with one_thread_of_loops():  # for matrices this small, two threads only wait for each other
         for number in ladder:
             if evaluate_number(number) <= evaluate_number(best):
                 best, worse = number, 0

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve
-from threadpoolctl import threadpool_limits
 
 from privgp.engine.lattice import Lattice
 from privgp.engine.local import Engine, Threads
@@ -16,6 +15,7 @@ from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import node_smoother, stable_cholesky
+from privgp.gp.threads import one_thread_of_loops
 from privgp.plan.build import Budget, Question
 from privgp.plan.cells import SEEN, Cells, cell_count
 from privgp.plan.choice import Goal, aware_matrix, indicators
@@ -267,6 +267,6 @@ def choose_inducing_inputs(seen: Array, count: int) -> Array:
         return distinct
     middle, scale = seen.mean(axis=0), spreads(seen)
     means = KMeans(count, n_init=1, max_iter=ROUNDS, random_state=0)
-    with threadpool_limits(1):  # sums in one order
+    with one_thread_of_loops():  # sums in one order
         centres = means.fit((seen - middle) / scale).cluster_centers_
     return collapse(np.asarray(centres, dtype=np.float64) * scale + middle)[0]

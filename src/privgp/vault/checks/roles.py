@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from privgp.tables.table import cells_of, is_lazy, labels_of
+
 Column = tuple[Hashable, Any]  # its name, if it has one, and its cells, unless they are in files
 
 
@@ -63,32 +65,38 @@ def _pairs(private: Any, other: Any) -> Iterator[tuple[Column, Column]]:
 def _columns(given: Any) -> Iterator[Column]:
     """The columns of a table of whichever library, or the one that is given."""
     for name, cells in _pair_names(given):
-        yield None if isinstance(name, str) and not name else name, _memory(cells)
+        for part in _chunks(cells):
+            yield None if isinstance(name, str) and not name else name, _memory(part)
 
 
 def _pair_names(given: Any) -> Iterator[tuple[Hashable, Any]]:
     names = getattr(given, "names", None)
     if isinstance(names, tuple):  # a table of this package, whose cells may be in files
         yield from zip(names, getattr(given, "cells", (None,) * len(names)), strict=True)
-    elif given is None or (hasattr(given, "collect_schema") and not hasattr(given, "height")):
+    elif given is None or is_lazy(given):
         return  # a lazy table is refused elsewhere
     elif isinstance(given, list | tuple) and given and isinstance(given[0], Mapping):
         yield from ((name, None) for name in given[0])
-    elif isinstance(given, Mapping) and not hasattr(given, "shape"):
-        yield from given.items()
-    elif hasattr(given, "columns") and hasattr(given, "__getitem__"):
-        yield from ((name, given[name]) for name in given.columns)
-    elif getattr(getattr(given, "dtype", None), "names", None):
-        yield from ((name, given[name]) for name in given.dtype.names)
+    elif (labels := labels_of(given)) is not None:
+        yield from ((label, given[label]) for label in labels)
     elif isinstance(given, np.ndarray) and given.ndim > 1:
         yield from ((None, cells) for cells in np.moveaxis(given, 1, 0))
     else:
         yield getattr(given, "name", None), given
 
 
+def _chunks(cells: Any) -> list[Any]:
+    """The pieces of a column of Arrow or polars, each with memory of its own."""
+    found = cells.get_chunks() if hasattr(cells, "get_chunks") else getattr(cells, "chunks", None)
+    return found if isinstance(found, list) and found else [cells]
+
+
 def _memory(cells: Any) -> Any:
     """Cells as an array of their own memory where that is to be had; a list as it is."""
-    return cells.to_numpy() if hasattr(cells, "to_numpy") else cells
+    if hasattr(cells, "to_numpy"):
+        return cells_of(cells)
+    own = isinstance(cells, memoryview) or hasattr(cells, "__array__")
+    return np.asarray(cells) if own else cells
 
 
 def _share_memory(cells: Any, others: Any) -> bool:

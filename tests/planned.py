@@ -1,0 +1,62 @@
+"""Plans of equal public arguments are made once per worker, where planning is not what is tested.
+
+A plan is a frozen value and a pure function of what is public; tests/plan shows that. Tests there, of
+the adversary and of recorded results plan anew every time, and so does every process that a test starts.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from privgp.plan import plan
+
+ANEW = (
+    "tests/plan/",
+    "tests/adversary/",
+    "tests/recorded/",
+    "tests/statistical/",
+    "tests/command/release/test_plan",
+    "tests/test_steady",
+)
+MOST_BYTES, MOST_PLANS = 100_000, 300
+
+_made: dict[bytes, Any] = {}
+_remembers = False
+
+
+def start(test: str) -> None:
+    """Begin a test, by its name: remember plans, or make them anew."""
+    global _remembers
+    _remembers = not test.startswith(ANEW)
+
+
+def install() -> None:
+    """Remember the plans that are made from now on."""
+    plan.plan_parts = _remember(plan.plan_parts)
+
+
+def _remember(make: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(make)
+    def remembered(*given: Any, **named: Any) -> Any:
+        key = _key(given, named) if _remembers else None
+        if key is None:
+            return make(*given, **named)
+        if key not in _made:
+            if len(_made) == MOST_PLANS:
+                del _made[next(iter(_made))]
+            _made[key] = make(*given, **named)
+        return _made[key]
+
+    return remembered
+
+
+def _key(*given: Any) -> bytes | None:
+    """The arguments, unless they are many or cannot be compared."""
+    try:
+        key = pickle.dumps(given)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return None
+    return key if len(key) <= MOST_BYTES else None
