@@ -123,11 +123,6 @@ class Part:
         return self.priors[0].start
 
     @property
-    def is_pure(self) -> bool:
-        """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
-        return self.noise.pure
-
-    @property
     def max_change(self) -> float | None:
         """How much one person changes one output; None: from one bound to the other."""
         if self.strategy.change >= WHOLE:
@@ -212,17 +207,17 @@ class Part:
         """
         if self.kind.design_gap is not None:
             return self.kind.design_gap
-        uncompared = (self.is_pure and self.rival is None) or self.earlier is not None
+        uncompared = (self.noise.pure and self.rival is None) or self.earlier is not None
         return float("inf") if uncompared else max(0.0, self.certificate.gap)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The error of the measurement, and the floor below which no Gaussian one can go."""
-        if self.is_pure and self.rival is None:
+        if self.noise.pure and self.rival is None:
             raise ValueError(
                 f"a plan with {self.noise.describe()} alone has no certificate of its error."
             )
-        gaussian = self if not self.is_pure else self.measuring(self.rival)
+        gaussian = self if not self.noise.pure else self.measuring(self.rival)
         return self.kind.certificate(self, gaussian)
 
     def together(self, model: Hyperparameters) -> tuple[Functionals, Measurement]:

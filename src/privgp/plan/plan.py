@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -227,7 +227,7 @@ class Plan:
         ``prior_range=0.9``: two rows, the ends of this share of the hyperparameters' prior.
         """
         each = (accuracy.expected_std(part, X_new, prior_range) for part in self.parts)
-        return np.asarray(self._of_each(each))
+        return np.asarray(one_or_array(each))
 
     def expected_error(self, epsilon: float | None = None) -> Any:
         """Expected root-mean-square error at the targets, averaged over the models planned for.
@@ -236,7 +236,7 @@ class Plan:
         """
         errors = vars(self).setdefault("_errors", {})
         if epsilon is None or epsilon == self.epsilon:
-            return self._of_each(part.expected_error() for part in self.parts)
+            return one_or_array(part.expected_error() for part in self.parts)
         if epsilon not in errors:
             errors[epsilon] = self.at(epsilon).expected_error()
         return errors[epsilon]
@@ -254,11 +254,11 @@ class Plan:
         Where hyperparameters are not learned, both are the expected error.
         """
         low, high = zip(*(part.error_range() for part in self.parts), strict=True)
-        return self._of_each(low), self._of_each(high)
+        return one_or_array(low), one_or_array(high)
 
     def error_without_privacy(self) -> Any:
         """The expected error of a prediction from the outputs themselves."""
-        return self._of_each(accuracy.error_without_privacy(part) for part in self.parts)
+        return one_or_array(accuracy.error_without_privacy(part) for part in self.parts)
 
     @property
     def can_plan_again(self) -> bool:
@@ -304,10 +304,11 @@ class Plan:
         """What was measured of every outcome."""
         return (measured,) if len(self.parts) == 1 else tuple(measured)
 
-    def _of_each(self, values: Any) -> Any:
-        """What users get of a number per outcome: of one the number, of several an array of them."""
-        each = [*values]
-        return each[0] if len(each) == 1 else np.stack(each, axis=-1)
+
+def one_or_array(values: Iterable[Any]) -> Any:
+    """What users get of a number per outcome: of one the number, of several an array of them."""
+    each = [*values]
+    return each[0] if len(each) == 1 else np.stack(each, axis=-1)
 
 
 def make_plan(

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.functionals import Functionals
 from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.privacy.guarantee import Event
 from privgp.release.certificate import wording
 from privgp.release.spendings import totals
@@ -181,7 +182,7 @@ def _model_facts(release: Release) -> dict[str, Any]:
     (part,), (answer,), asked = release.parts, release.answers, release.parameters
     kernel, inputs = part.models[0].kernel, asked.columns
     return {
-        "kernel": str(kernel if inputs is None else inputs.narrow_kernel(kernel)),
+        "kernel": str(kernel if inputs is None else narrow_kernel(inputs, kernel)),
         **({"noise_variance": float(part.noise_variance)} if asked.scatters else {}),
         "models": len(getattr(answer, "components", (answer,))),
     }
