@@ -31,7 +31,6 @@ from privgp.models import published
 from privgp.plan import build
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.file import CODEC, decode
-from privgp.release.learn import parts_of
 from privgp.release.spendings import (
     ONE_BATCH_EACH,
     ONE_BATCH_OF_RECORDS,
@@ -199,8 +198,7 @@ def test_sums_of_records_are_added_and_averaged(kind):
     """Of different records they add up, of the same ones they are averaged by their precision."""
     model, batch = made(kind)
     model.fit(*batch(0)).update(*batch(1, 60)).refine(*batch(0), 2.0, 1e-5)
-    parts = parts_of(model.plan_, model.plan_.y_bounds, model._released.parameters)
-    for one, (plan, *_) in zip(model._released.parts, parts, strict=True):
+    for one, plan in zip(model._released.parts, model.plan_.parts, strict=True):
         first, second, again = one.spent
         w = first.noise_std**-2 / (first.noise_std**-2 + again.noise_std**-2)
         whole = one.measurement
