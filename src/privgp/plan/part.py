@@ -28,6 +28,7 @@ from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.question.outcomes import Number, Outcome
+from privgp.question.units import UNITS, Unit
 from privgp.types import Array, Pair
 
 
@@ -236,6 +237,11 @@ class Part:
         return self if self.earlier is None else self.earlier.as_one(self)
 
 
+def unit_of(part: Part) -> Unit:
+    """Who is protected: neighbouring datasets differ in one of them."""
+    return UNITS[part.kind.protect, part.strategy.people_count is not None]
+
+
 def hash_part(part: Part, **known: Any) -> str:
     """SHA-256 of a part and of what is ``known`` besides; the noise follows from the rest."""
     left_out = {"noise", "asked"} | ({"earlier"} if part.earlier is None else set())
@@ -264,14 +270,14 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     asked.check_for(columns)
     for prior in part.priors:
         prior.check_for(columns)
-    public, counted = asked.protect == "outputs", strategy.distinct_inputs is not None
+    public, counted = not unit_of(part).private_inputs, strategy.distinct_inputs is not None
     streams = asked.inducing is not None or asked.most_rows is not None
     streams = streams or part.rows > STREAMED  # where nobody has to ask
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
         and strategy.change == asked.change
-        and (part.x_bounds is None) == public
+        and part.kind.protect == asked.protect
         and (counted or not public or streams)
         and (not counted or _has_no_more_nodes(part, asked.inducing))
         and (public or not counted)

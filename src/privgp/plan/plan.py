@@ -21,7 +21,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.joint import JointSums, factors
 from privgp.plan.parameters import MadeFor
-from privgp.plan.part import Part, check_part, hash_part
+from privgp.plan.part import Part, check_part, hash_part, unit_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.plan.together import Compared, PlannedRows, PrivateInputs, PublicInputs, plan_parts
 from privgp.privacy.budget import check_budget
@@ -396,7 +396,7 @@ def rows_of(plan: Plan) -> PlannedRows:
     first = plan.parts[0]
     strategy: Any = first.strategy
     if first.x_bounds is not None:
-        return PrivateInputs(strategy.rows, first.x_bounds, bool(strategy.whole_people))
+        return PrivateInputs(strategy.rows, first.x_bounds, unit_of(first).several_rows)
     return PublicInputs(np.ascontiguousarray(first.inputs[strategy.index]), strategy.people)
 
 

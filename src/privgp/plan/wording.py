@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.plan.part import Part
+from privgp.plan.part import Part, unit_of
 from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
 from privgp.tables.roundness import are_round
@@ -111,10 +111,8 @@ def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list
 
 def budget_advice(plan: Plan) -> list[str]:
     """The same about the budget of a plan."""
-    people, whole = plan.strategy.people, bool(getattr(plan.strategy, "whole_people", False))
-    count = plan.rows if people is None else int(people.max()) + 1
-    unit = "person" if whole or people is not None else "row"
-    return advice(plan.epsilon, plan.promised_delta, count, unit)
+    count = plan.strategy.people_count or plan.rows
+    return advice(plan.epsilon, plan.promised_delta, count, unit_of(plan.parts[0]).noun)
 
 
 def bounds_advice(asked: Any) -> list[str]:

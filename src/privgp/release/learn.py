@@ -253,7 +253,7 @@ def _(
     rows = plan.inputs[strategy.index] if inputs is None else inputs
     found = Spending(
         fingerprint=fingerprints(rows, people, strategy.expected)[0],
-        people=None if people is None else int(people.max()) + 1,
+        people=strategy.people_count,
         row_weights=None if np.all(weights == 1.0) else weights,
         **_of_all(strategy, measured, guarantee, batch),
     )
@@ -272,7 +272,7 @@ def _(
 ) -> tuple[Spending, ...]:
     found = RecordsSpending(
         fingerprint="",
-        people=strategy.rows if strategy.whole_people else None,
+        people=strategy.people_count,
         row_weights=None,
         strategy=strategy,
         counts=measured.counts,

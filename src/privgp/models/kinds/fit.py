@@ -13,6 +13,7 @@ from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.types import Array
@@ -150,7 +151,7 @@ def _plan_for(model: Published, rows: Given, plan: Any) -> Any:
         return plan_given(model, rows)
     made: Any = verify_plan(model, plan, rows.public)
     whole = getattr(rows.planned, "people", None)
-    if rows.public.inputs is None and made.strategy.whole_people != whole:
+    if rows.public.inputs is None and unit_of(made.parts[0]).several_rows != whole:
         raise ValueError(OTHER)
     return made
 
