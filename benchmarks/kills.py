@@ -40,7 +40,7 @@ FUNCTION = {
     "epsilon": 1e-3, "delta": 1e-9,
 }  # fmt: skip
 DATASET = {
-    "name": "visits", "inputs": ["age"], "output": "cost", "bounds": [0, 5000],
+    "name": "visits", "inputs": ["age"], "public_inputs": ["age"], "output": "cost", "bounds": [0, 5000],
     "epsilon": 4.0, "delta": 1e-5, "reserve": 3.0,
 }  # fmt: skip
 

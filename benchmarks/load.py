@@ -32,7 +32,7 @@ CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 10
 ROWS = 200
 PLAN = {"epsilon": 1.0, "delta": 1e-6, "hyperparameters": "fixed"}
 DATASET = {
-    "name": "visits", "inputs": ["age"], "output": "cost", "bounds": [0, 5000],
+    "name": "visits", "inputs": ["age"], "public_inputs": ["age"], "output": "cost", "bounds": [0, 5000],
     "epsilon": 2.0, "delta": 1e-5,
 }  # fmt: skip
 

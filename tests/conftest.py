@@ -33,7 +33,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Before any fixture of a test: its noise repeats unless its failure probability is stated."""
     mark = item.get_closest_marker("statistical")
     repeatable.start(mark.kwargs.get("failure") if mark else None)
-    planned.start(item.nodeid)
+    planned.start(item)
 
 
 @pytest.fixture(scope="session", autouse=True)

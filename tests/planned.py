@@ -1,7 +1,8 @@
 """Plans of equal public arguments are made once per worker, where planning is not what is tested.
 
 A plan is a frozen value and a pure function of what is public; tests/plan shows that. Tests there, of
-the adversary and of recorded results plan anew every time, and so does every process that a test starts.
+the adversary and of recorded results plan anew every time, and so does every test that patches something,
+and every process that a test starts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import pytest
+
 from privgp.plan import plan
 
 ANEW = (
@@ -18,7 +21,6 @@ ANEW = (
     "tests/adversary/",
     "tests/recorded/",
     "tests/statistical/",
-    "tests/command/release/test_plan",
     "tests/test_steady",
 )
 MOST_BYTES, MOST_PLANS = 100_000, 300
@@ -27,10 +29,13 @@ _made: dict[bytes, Any] = {}
 _remembers = False
 
 
-def start(test: str) -> None:
-    """Begin a test, by its name: remember plans, or make them anew."""
+def start(test: pytest.Item) -> None:
+    """Begin a test: remember plans, or make them anew. Pages patch the working directory alone."""
     global _remembers
-    _remembers = not test.startswith(ANEW)
+    patches = "monkeypatch" in getattr(test, "fixturenames", ())
+    _remembers = not test.nodeid.startswith(ANEW) and (
+        not patches or test.nodeid.startswith("tests/test_docs.py")
+    )
 
 
 def install() -> None:

@@ -187,8 +187,14 @@ def order_of(strategy: Any) -> int:
     return 1 if strategy.law in PURE else 2
 
 
+MOST_ROWS = 12  # of one person that are moved
+
+
 def rows_of(strategy: Any) -> list[np.ndarray]:
-    """The rows of every person."""
+    """The rows of every person; of a tally, of people with all of their rows in one cell."""
+    if strategy.tally is not None:
+        each = np.minimum(strategy.tally.each, MOST_ROWS)
+        return [np.repeat(cell, count) for cell, count in enumerate(each.tolist())]
     people = np.arange(strategy.rows) if strategy.people is None else strategy.people
     return [np.flatnonzero(people == who) for who in np.unique(people)]
 

@@ -71,15 +71,37 @@ def regressor(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: An
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
-def many_rows() -> Measured:
-    """Rows that are read in blocks without being asked, as if there were many of them."""
-    model = PrivateGPRegressor(**SMALL, hyperparameters="fixed")
+def many_rows(groups: Any = None, **settings: Any) -> Measured:
+    """Rows that are tallied, as if there were many of them: a person's outputs at either end of the
+    bounds."""
+    model = PrivateGPRegressor(**{**SMALL, "hyperparameters": "fixed", **settings})
+    X = INPUTS if groups is None else np.round(np.asarray(groups, dtype=float))[:, None]
 
     def fit(y: Any) -> Any:
-        with mock.patch("privgp.models.kinds.inducing.STREAMED", 5):
+        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
+            return clone(model).fit(X, y, groups=groups)
+
+    pair = ends() if groups is None else ends_of_person(groups)
+    return Measured(fit, pair, GAUSSIAN_DRAWS if settings else 9_000)
+
+
+def many_labels() -> Measured:
+    """Labels of three classes in cells: one changes."""
+    model = PrivateGPClassifier(
+        classes=range(3), epsilon=2.5, delta=0.0, hyperparameters="fixed", mechanism="laplace"
+    )
+
+    def fit(y: Any) -> Any:
+        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
             return clone(model).fit(INPUTS, y)
 
-    return Measured(fit, ends(), 9_000)
+    return Measured(fit, lambda: (np.zeros(12, int), np.r_[1, np.zeros(11, int)]), 9_000)
+
+
+def ends_of_person(groups: Any) -> Callable[[], Any]:
+    """All outputs of the first person at either end of (0, 1)."""
+    mine = groups == groups[0]
+    return lambda: (np.where(mine, 0.0, 0.5), np.where(mine, 1.0, 0.5))
 
 
 def streamed_people() -> Measured:
@@ -603,6 +625,9 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ),
     ("inducing, people", PrivateGPRegressor, streamed_people()),
     ("cells", PrivateGPRegressor, many_rows()),
+    ("cells, people", PrivateGPRegressor, many_rows(PEOPLE)),
+    ("cells, Gaussian", PrivateGPRegressor, many_rows(**BUDGET, mechanism="gaussian")),
+    ("cells, labels", PrivateGPClassifier, many_labels()),
     (
         "inducing, laplace",
         PrivateGPRegressor,

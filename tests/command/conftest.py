@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,10 +10,12 @@ import pytest
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, run
 
 
-@pytest.fixture(autouse=True)
-def _short_tables_of_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="package", autouse=True)
+def _short_tables_of_budgets() -> Iterator[None]:
     """``privgp plan`` plans anew for every epsilon of its table: two do, but where it is tested."""
-    monkeypatch.setattr("privgp.command.plan.EPSILONS", (0.5, 2.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privgp.command.plan.EPSILONS", (0.5, 2.0))
+        yield
 
 
 @pytest.fixture

@@ -40,6 +40,10 @@ GOOD: dict[str, dict[str, str]] = {
     "ledger verify": LEDGER,
     "ledger export": {**LEDGER, "--out": "new.json"},
     "paths calibrate": {"--rows": "24", **PATHS},
+    "paths tune": {
+        "--rows": "24", "--domain": "age=18:90", **BUDGET, "--kernel": "1e6*matern32(20)+white(4e6)",
+        "--task": "mean", "--draws": "1",
+    },
     "paths create": {"data": "v.csv", **COLUMNS, **PATHS, "--out": "new.private-state"},
     "paths release": {"state": "p.private-state", "points": "age=20:80:3", "--out": "new.csv"},
     "paths excursion": {
@@ -132,6 +136,8 @@ BAD: dict[str, tuple[str, ...]] = {
     "--numbers": COLUMN_NAMES, "--date-format": ("", "nonsense"), "--grid": (*COUNT, "1e9"),
     "--grid-bounds": ("", "nonsense", "age=", "age=1", "age=9:1", "bmi=1:2", "age=1:2,age=1:2", "age=a:b"),
     "--contours": (*COUNT, "5"),  # for .geojson alone
+    "--average": ("", "nonsense", "by=", "by=nonsense", "by=age,by=age", "of=age", "by=age,weights="),
+    "--areas": (*(name.format(".geojson") for name in FILES), "v.csv"),
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
@@ -164,6 +170,7 @@ OWN: dict[tuple[str, str], tuple[str, ...]] = {
         "sqlite:///nowhere/l.db",
     ),
     ("paths calibrate", "--domain"): tuple(r for r in RANGES if "bmi" not in r),
+    ("paths tune", "--domain"): tuple(r for r in RANGES if "bmi" not in r),
 }
 # What an option needs beside it to mean anything.
 BESIDE: dict[tuple[str, str], dict[str, str]] = {
@@ -173,6 +180,7 @@ BESIDE: dict[tuple[str, str], dict[str, str]] = {
     ("release", "--exposure"): {"--likelihood": "poisson"},
     ("function create", "--domain"): {"--protect": "records"},
     ("function create", "--dominance"): {"--sensitivity": "varah"},
+    ("paths tune", "--threshold"): {"--task": "excursion"},
     **{
         (command, option): beside
         for command in ("release", "function create", "paths create", "search grid", "search bayes")

@@ -14,7 +14,7 @@ KINDS = {
     "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",
     "PathContents",
-    "Posterior", "AtTargets", "RatePosterior", "Rates", "Probabilities",
+    "Posterior", "AtTargets", "Cloaked", "RatePosterior", "Rates", "Probabilities",
 }  # fmt: skip
 
 # Places that still ask. Lines may only be removed.

@@ -136,8 +136,9 @@ def test_unbiased_releases_have_intervals_at_their_targets():
     assert_allclose(high, mean + ndtri(0.9) * std, atol=1e-9)
     lower, higher = one.interval(targets, 0.8, observation=True)
     assert np.all((lower <= low) & (high <= higher))
-    with pytest.raises(ValueError, match="targets only"):
-        one.interval(AT)
+    low, high = one.interval(AT)
+    assert np.all(low < one.predict(AT))
+    assert np.all(one.predict(AT) < high)
 
 
 def test_blocks_of_rows_do_not_matter(model, monkeypatch):

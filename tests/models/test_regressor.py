@@ -26,7 +26,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
 from privgp.plan.build import Budget, Question, make_part
-from privgp.release.at_targets import AtTargets
+from privgp.release.at_targets import AtTargets, Cloaked
 from privgp.release.prediction import check_coverage
 from privgp.vault.measure import measure
 from tests.budgets import SetNoise
@@ -180,7 +180,8 @@ def test_without_noise_it_is_scikit_learns_regressor(kernel, objective, reconstr
     plan = make_part(X, question, SetNoise(1.0, 1e-6, 1e-12))
     measured = measure(y, plan.y_bounds, plan.strategy, plan.noise, np.random.default_rng(0))
     if reconstruct == "unbiased":
-        release = AtTargets.of(plan, measured, 0.0)
+        values = AtTargets.of(plan, measured, 0.0)
+        release = Cloaked(values, plan.functionals, measured, plan.start, 0.0)
     else:
         release = posterior(plan.functionals, measured, [plan.start], 0.0)
     mean, variance = release.mean_and_variance(plan.targets)
@@ -205,7 +206,7 @@ def test_the_ends_of_an_interval_leave_equal_tails():
     assert 0.0 < low < high < 1.0
 
 
-def test_unbiased_predicts_at_its_targets_only():
+def test_unbiased_predicts_at_its_targets_and_conditions_elsewhere():
     X, y = some_data()
     targets = np.linspace(1, 9, 5)[:, None]
     model = regressor(reconstruct="unbiased", targets=targets).fit(X, y)
@@ -213,8 +214,43 @@ def test_unbiased_predicts_at_its_targets_only():
     mean, std = model.predict(targets[::-1], return_std=True)
     assert mean.shape == (5,)
     assert np.all(std >= model.plan_.noise_std[::-1])
-    with pytest.raises(ValueError, match="targets only"):
-        model.predict(X)
+    assert_allclose(model.predict(targets + 1e-7), mean[::-1], rtol=1e-3, atol=1e-4)
+
+
+def test_further_points_of_an_unbiased_release_have_the_variance_that_conditioning_leaves():
+    """Against brute force: outputs drawn from the model, released and continued many times."""
+    X, kernel, noise = np.linspace(0, 4, 12)[:, None], 0.3 * RBF(1.0), 0.05
+    targets, elsewhere = np.array([[0.5], [1.5], [3.0]]), np.array([[1.0], [2.2], [3.7]])
+    model = PrivateGPRegressor(
+        kernel, noise, y_bounds=(-4, 4), epsilon=30.0, delta=1e-3, reconstruct="unbiased",
+        targets=targets, random_state=0,
+    )  # fmt: skip
+    plan, rng = model.plan(X), np.random.default_rng(0)
+    both = np.vstack([X, targets, elsewhere])
+    root = np.linalg.cholesky(kernel(both) + 1e-10 * np.eye(len(both)))
+    apart, covariance = [], None
+    for seed in range(300):
+        f = root @ rng.standard_normal(len(both))
+        y = np.clip(f[:12] + np.sqrt(noise) * rng.standard_normal(12), -4, 4)
+        model.set_params(random_state=seed).fit(X, y, plan=plan)
+        mean, covariance = model.predict(both[12:], return_cov=True)
+        apart.append(f[12:] - mean)
+    _, std = model.predict(both[12:], return_std=True)
+    assert_allclose(np.diag(covariance), std**2)
+    assert np.std(apart, axis=0) / std == pytest.approx(1.0, abs=0.2)
+    assert np.cov(np.transpose(apart)) == pytest.approx(covariance, abs=0.25 * covariance.max())
+
+
+def test_further_points_are_consistent_whatever_was_asked_before():
+    X, y = some_data()
+    targets = np.linspace(1, 9, 5)[:, None]
+    model = regressor(reconstruct="unbiased", targets=targets).fit(X, y)
+    at_once = model.predict(np.vstack([X[:4], targets]))
+    assert np.array_equal(at_once[4:], model.predict(targets))
+    for place in range(4):
+        assert model.predict(X[place : place + 1])[0] == pytest.approx(at_once[place], rel=1e-9)
+    low, high = model.interval(X[:4])
+    assert np.all((low < at_once[:4]) & (at_once[:4] < high))
 
 
 def test_unbiased_is_unbiased():

@@ -78,12 +78,13 @@ def test_past_some_rows_it_streams_by_itself_and_says_so(tmp_path):
     model = private(inducing=None)
     plan = model.plan(X)
     assert "20001 rows in 152 cells" in plan.describe()
+    assert plan.strategy.tally.rows == 20_001
     plan.save(tmp_path / "p.plan")
     model.fit(X, y, plan=load_plan(tmp_path / "p.plan"))
     model.save(tmp_path / "m.privgp")
     assert np.array_equal(load(tmp_path / "m.privgp").predict(X[:9]), model.predict(X[:9]))
-    with pytest.raises(ValueError, match="without inducing inputs can be updated"):
-        model.update(X[:50] + 0.01, y[:50])
+    model.update(X[:50] + 0.01, y[:50])
+    assert len(model.measurements_) == 2  # one of each batch
 
 
 def test_most_rows_of_a_person_are_declared(data, tmp_path):

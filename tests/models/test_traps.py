@@ -61,7 +61,8 @@ def test_no_estimator_takes_its_output_among_its_inputs(kind, monkeypatch):
     monkeypatch.setattr("privgp.models.spending.publish", None)
     output = SECOND.get(kind, "cost")
     y = FRAME[output]
-    for X in (FRAME, pl.from_pandas(FRAME), FRAME.to_dict("list")):
+    frame = pl.from_pandas(FRAME)
+    for X in (FRAME, frame, frame.lazy(), FRAME.to_dict("list")):
         with pytest.raises(ValueError, match=r"is called '.*', like a column of X(_val)?: "):
             fit(MADE[kind][0](), X, y)
     array = FRAME[["age", *np.atleast_1d(output)]].to_numpy()
@@ -86,6 +87,7 @@ HIDDEN: dict[str, tuple[Any, Any]] = {
     "polars, in pieces": (
         (pieces := pl.concat([POLARS, POLARS], rechunk=False)), pieces["cost"].alias("z"),
     ),
+    "a lazy frame": (POLARS.lazy(), POLARS["cost"]),
     "narwhals": (nw.from_native(POLARS), nw.from_native(POLARS)["cost"]),
     "pandas, renamed": (FRAME, FRAME["cost"].rename("z")),
     "a structured array": (RECORDS, RECORDS["cost"]),

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
 from privgp import tune_for
-from privgp.models.function.tune import ExcursionTask, PriorDraws
+from privgp.models.function.tune import (
+    ExcursionTask,
+    MaximumTask,
+    MeanTask,
+    PriorDraws,
+    ProbabilityTask,
+    draw_datasets,
+)
 from privgp.plan.functions.tuning import ManyPosteriors
 
 RNG = np.random.default_rng(0)
@@ -41,6 +48,42 @@ def test_the_loss_of_a_path_is_how_often_it_is_wrong():
     assert entropy == pytest.approx(-np.log1p(-wrong).mean())
     shifted = ExcursionTask(threshold=3.0).loss(mean + 3.0, std, truth + 3.0)
     assert shifted == pytest.approx(wrong.mean())
+
+
+def test_the_losses_of_the_other_tasks():
+    mean, std, truth = np.array([[0.5, -1.0]]), np.array([[2.0, 0.5]]), np.array([[1.0, -1.0]])
+    assert MeanTask().loss(mean, std, truth) == pytest.approx([(0.25 + 4.0 + 0.0 + 0.25) / 2])
+    stated = ndtr([0.25, -2.0])
+    expected = [((stated[0] - 1.0) ** 2 + stated[1] ** 2) / 2]
+    assert ProbabilityTask().loss(mean, std, truth) == pytest.approx(expected)
+    wrong = ndtr(-1.5 / np.hypot(2.0, 0.5))  # the second point is taken for the highest
+    found = MaximumTask(repeats=4000).loss(mean, std, truth)
+    assert found == pytest.approx([2.0 * wrong], abs=0.06)
+    assert MaximumTask().loss(mean, 1e-9 * std, truth) == 0.0
+
+
+def test_simulated_datasets_have_the_law_that_was_asked_for():
+    kernel = 0.04 * Matern(0.3, nu=1.5) + WhiteKernel(0.01)
+    law = {"rows": 5, "domain": [(0, 1), (2, 4)], "y_bounds": (9, 11)}
+    drawn = draw_datasets(kernel, None, draws=300, points=8, **law)
+    assert drawn.inputs.shape == (300, 5, 2)
+    assert np.all((drawn.points >= (0, 2)) & (drawn.points <= (1, 4)))
+    assert np.abs(drawn.outputs).max() <= 1.0
+    assert drawn.truth.std() == pytest.approx(0.2, rel=0.1)
+    assert drawn.outputs.std() == pytest.approx(0.05**0.5, rel=0.1)
+    again = draw_datasets(kernel, None, draws=300, points=8, **law)
+    assert np.array_equal(drawn.outputs, again.outputs)
+    for wrong in ({"rows": 0}, {"domain": (1, 0)}, {"y_bounds": None}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            draw_datasets(kernel, None, **{**law, **wrong})
+
+
+@pytest.mark.parametrize("task", [MeanTask(), MaximumTask(), ProbabilityTask(0.2)])
+def test_every_task_is_tuned_within_the_budget(task):
+    law = {**LAW, "regularisations": [1.0, 5.0, 30.0], "lengthscales": [0.1, 0.5]}
+    tuned = tune_for(task, DRAWS, 5.0, **law)
+    assert tuned.epsilon <= 5.0
+    assert np.isfinite(tuned.loss)
 
 
 def test_the_best_setting_keeps_to_the_budget_and_a_larger_budget_is_no_worse():

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 
+from privgp.engine.local import Serial
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.cells import Cells
 from privgp.plan.classes.sums import of_every_class
 from privgp.plan.features.features import Features
+from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
+from privgp.plan.inputs.tally import People, tally_rows
 from privgp.plan.joint import JointSums, factors
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
-from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, Totals
+from privgp.vault.masked import Sealed
 from privgp.vault.measure import exact
 
 BOUNDS = (-1.0, 1.0)
 PEOPLE = np.array([0, 0, 0, 1, 1, 2, 3, 4, 5])
 PLACES = np.linspace(0, 1, 9)[:, None]
+TALLIED = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0])[:, None]
 
 
 @dataclass(frozen=True)
@@ -230,9 +234,44 @@ def _group_columns(rng: np.random.Generator, change: float = 2.0) -> Any:
     return _of_columns(GroupColumns(RBF(0.3), PLACES[::4], groups, False), change)
 
 
-def _cells(rng: np.random.Generator, change: float = 2.0) -> Any:
-    owner = np.append([0, 1], rng.integers(0, 2, 3))
-    return _of_columns(CellColumns(Cells(PLACES[::2], owner, np.ones(1))), change)
+def _tallied(
+    make: Any, *, people: bool = False, classes: int = 2, **asked: Any
+) -> Callable[[np.random.Generator], Any]:
+    """Sums over cells of rows that were tallied: the rows of a person are in one cell."""
+
+    def made(rng: np.random.Generator) -> Any:
+        tally = tally_rows(_tallied_rows(people), Serial())
+        whose = np.arange(tally.people) if people else None
+        B = np.eye(2)[rng.permutation([0, 1, 0, 1])].T
+        if make is strategy_for_rows:
+            B = rng.standard_normal((3, 4))
+        asked.setdefault("energy", classes == 2)
+        index = tally.numbers[:, 0].astype(np.int64)
+        return of_every_class(make(B, index, whose, tally=tally, **asked), classes)
+
+    return made
+
+
+def _tallied_rows(people: bool) -> Blocks:
+    whose = People.of(PEOPLE.astype(np.int64), None) if people else None
+    return Blocks.of(ArrayInputs(TALLIED), whose)
+
+
+def _exact_tallied(strategy: Any, y: Any) -> np.ndarray:
+    """As the vault sums rows in memory."""
+    tally, kind = strategy.tally, Encoding(BOUNDS, getattr(strategy, "classes", 2))
+    rows = ArrayOutcomes(_tallied_rows(tally.people is not None), Sealed(y, len(y)))
+    sums = rows.sum_over(tally, [kind], Serial(), None)[:, 1:]
+    return exact(strategy, Totals(sums, tally.bits, tally.rows, kind), BOUNDS)
+
+
+def _by_rows(change: Any) -> Any:
+    """Neighbours in the outcomes of one of ``PEOPLE``."""
+
+    def changed(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
+        return change(replace(strategy, people=PEOPLE), y, rng)
+
+    return changed
 
 
 def _of_columns(columns: Any, change: float, people: bool = False) -> Any:
@@ -356,9 +395,26 @@ ROWS: dict[str, Row] = {
         _of_people,
     ),
     "StreamedGroups": Row(_group_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
-    "StreamedGroups of cells": Row(_cells, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
-    "StreamedGroups of cells that change": Row(
-        lambda rng: _cells(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]
+    "OutputSums of a tally": Row(_tallied(strategy_for_rows), *OUTPUTS, _exact_tallied),
+    "OutputSums of a tally of people": Row(
+        _tallied(strategy_for_rows, people=True), _outputs, _by_rows(_other_outputs), _exact_tallied
+    ),
+    "GroupSums of a tally": Row(_tallied(strategy_of_groups), *OUTPUTS, _exact_tallied),
+    "GroupSums of a tally that changes": Row(
+        _tallied(strategy_of_groups, change=0.1), *MOVED, _exact_tallied
+    ),
+    "GroupSums of a tally of people": Row(
+        _tallied(strategy_of_groups, people=True),
+        _outputs,
+        _by_rows(_other_outputs),
+        _exact_tallied,
+    ),
+    "ClassSums of a tally": Row(_tallied(strategy_for_rows, classes=3), *LABELS, _exact_tallied),
+    "ClassGroupSums of a tally of people": Row(
+        _tallied(strategy_of_groups, people=True, classes=3),
+        _labels,
+        _by_rows(_other_labels),
+        _exact_tallied,
     ),
     "StreamedGroups that change": Row(
         lambda rng: _group_columns(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]

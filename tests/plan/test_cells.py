@@ -9,13 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from privgp import PrivateGPRegressor
-from privgp.engine.local import Serial
 from privgp.gp.functionals import sums_of_parts
 from privgp.plan.build import Budget, Question, gather
 from privgp.plan.cells import MOST_CELLS, PARTS, Cells, cell_count, halve, means
-from privgp.plan.inputs.rows import ArrayRows
-from privgp.plan.streamed.cells import CellColumns
-from privgp.plan.streamed.sketch import sketch_cells
 
 LAPLACE_VARIANCE = 8.0  # of the noise on a sum of outputs in [-1, 1], at epsilon 1
 
@@ -146,35 +142,6 @@ def test_sums_of_parts_are_those_of_a_plan_in_memory():
         "energy_noise_gram",
     ):
         np.testing.assert_allclose(getattr(plan.functionals, name), getattr(told, name), atol=1e-9)
-
-
-def test_a_pass_counts_the_rows_of_every_cell_and_part():
-    X = places(7000, 2)
-    columns = CellColumns(Cells.of(X, np.ones(2), 30))
-    totals = columns.totals(ArrayRows(X), Serial())
-    parts = columns.cells.find(X)
-    assert_array_equal(totals.parts, np.bincount(parts, minlength=len(columns.cells.cells)))
-    assert_array_equal(totals.absolute, np.bincount(columns.cells.cells[parts]))
-    assert (totals.rows, totals.largest) == (7000, 1.0)
-    B, by_part = columns.at(X[:50])
-    assert_array_equal(B.sum(axis=0), 1.0)
-    assert_array_equal(by_part.sum(axis=0), 1.0)
-
-
-def test_people_are_not_protected_by_sums_over_rows():
-    from tests.plan.strategies import _people_rows
-
-    columns = CellColumns(Cells(np.array([[0.0], [1.0]]), np.array([0, 1]), np.ones(1)))
-    with pytest.raises(ValueError, match="protect rows, not people"):
-        columns.totals(_people_rows(), Serial())
-
-
-def test_the_cells_of_many_rows_depend_on_a_sample_of_them():
-    X = places(40_000, 1)
-    question, budget = Question((-1.0, 1.0)), Budget(1.0, 0.0)
-    made = [sketch_cells(ArrayRows(X), question, budget, Serial()).columns.cells for _ in range(2)]
-    assert_array_equal(made[0].centres, made[1].centres)
-    assert made[0].count == cell_count(40_000, 1, LAPLACE_VARIANCE)
 
 
 @pytest.mark.statistical

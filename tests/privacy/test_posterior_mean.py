@@ -171,6 +171,23 @@ def test_the_constant_bound_is_attained(n):
     assert pm.constant(shape).value == pytest.approx(2.0 * math.sqrt(v) / (v + 2.25))
 
 
+@pytest.mark.parametrize("r", [0.1, 0.5, 0.9, 1.0, 1.5, 4.0])
+def test_the_diagonal_bounds_hold_and_are_nearly_attained(r):
+    """By enumeration: m records at x and m' at x', all outputs at an end, and one record moves."""
+    shape = PosteriorShape(r * r, 40, 0.0, "diagonal")
+    most = 0.0
+    for q in (1.0, 0.6, 0.2):
+        for m in range(30):
+            v = q * r * r / (r * r + m * q)
+            P = math.sqrt(v) / (v + r * r)
+            away = (1.0 + m * q / (r * r + m * q)) * P  # from the mean of m outputs of -1 to 1
+            most = max(most, math.sqrt(2.0) * away, 2.0 * P)
+    sharp, papers = mean_sensitivity(shape).value, mean_sensitivity(shape, "paper").value
+    assert 0.9 * sharp <= most <= sharp <= papers
+    with pytest.raises(ValueError, match="diagonal kernel only"):
+        pm.diagonal(PosteriorShape(1.0, 3))
+
+
 def test_the_generic_bound_over_root_two_is_false():
     """Scripts that go with the paper divide the generic bound by root two."""
     shape = PosteriorShape(1.0, 1, 1.0, "constant")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from fastapi.testclient import TestClient
+from sqlalchemy import text
 
+from privgp.ledger.errors import LedgerUnreachable
 from privgp.ledger.ledger import Ledger
 from privgp.server.app import application
 from privgp.server.store import schema
@@ -32,14 +36,30 @@ def test_migrations_make_the_tables_that_the_code_uses(world):
     assert ScriptDirectory.from_config(config).get_current_head() == schema.REVISION
 
 
-def test_tables_made_before_there_were_migrations_are_kept(tmp_path):
+@pytest.mark.parametrize("knows_versions", [False, True])
+def test_tables_of_earlier_versions_are_kept(tmp_path, knows_versions):
+    """Also those made before there were migrations."""
     database = Ledger(f"sqlite:///{tmp_path}/ledger.db").database
+    config = Config()
+    config.set_main_option("script_location", schema.SCRIPTS)
     with database.write() as connection:
-        schema.metadata.create_all(connection)
-        connection.execute(schema.datasets.insert().values(name="a", declared="{}", made_at=""))
+        config.attributes |= {"connection": connection, "version_table": schema.VERSIONS}
+        command.upgrade(config, "1")
+        connection.execute(text("INSERT INTO server_datasets VALUES ('a', '{\"inputs\": []}', '')"))
+        if not knows_versions:
+            connection.execute(text(f"DROP TABLE {schema.VERSIONS}"))
     store = Store(database)
-    assert store.read_declaration("a") == {}
+    assert store.read_declaration("a") == {"inputs": []}
     assert not differences(store)
+
+
+def test_events_are_only_added(world):
+    store = world.client.app.state.service.store
+    store.log("0" * 16, "sign-in", "")
+    for change in (schema.events.delete(), schema.events.update().values(kind="")):
+        with pytest.raises(LedgerUnreachable), store.database.write() as connection:
+            connection.execute(change)
+    assert store.events(1)[0]["kind"] == "sign-in"
 
 
 def test_everything_on_postgresql(postgresql, tmp_path):

@@ -79,7 +79,7 @@ def answered(guard, count):
             if message["type"] == "http.response.start":
                 statuses.append(message["status"])
 
-        scope = {"type": "http", "path": "/health", "method": "GET", "headers": []}
+        scope = {"type": "http", "path": "/signin", "method": "GET", "headers": []}
         await guard({**scope, "client": ("host", 1)}, receive, send)
 
     async def all_of_them():
@@ -131,4 +131,4 @@ def test_two_names_for_one_table_at_once_get_one_budget(world):
     """The second look is in the transaction that registers."""
     store = world.client.app.state.service.store
     with pytest.raises(Refused, match="one budget"):
-        store.add_dataset("another", store.read_declaration("visits"))
+        store.add_dataset({**store.read_declaration("visits"), "name": "another"}, "")

@@ -133,8 +133,14 @@ def test_a_walk(served, browser, table, tmp_path):
         "Private output": "rent",
         "Bounds of the output": "0, 3000",
     }
-    for label, value in {**form, "Epsilon in all": "2", "Name": "rents"}.items():
+    for label, value in {**form, "Total epsilon": "2", "Name": "rents"}.items():
         page.get_by_label(label).fill(value)
+    assert page.get_by_label(
+        "Bounds of the private inputs"
+    ).is_visible()  # as nobody said otherwise
+    for name in ("lat", "lon"):
+        page.get_by_label(f"Yes, everyone may see {name} of every person").check()
+    assert not page.get_by_label("Bounds of the private inputs").is_visible()
     page.get_by_role("button", name="Register").click()
 
     page.get_by_role("heading", name="rents", exact=True).wait_for()
@@ -234,12 +240,16 @@ def test_an_update_and_a_refusal(served, browser, table, tmp_path):
         "Input columns": "age",
         "Private output": "cost",
         "Name": "costs",
-        "Epsilon in all": "2",
+        "Total epsilon": "2",
     }
     for label, value in form.items():
         page.get_by_label(label).fill(value)
     page.get_by_role("button", name="Register").click()
     page.get_by_text("Give either the bounds of the output or its classes.").wait_for()
+    page.get_by_label("Bounds of the output").fill("0, 1000")
+    page.get_by_role("button", name="Register").click()
+    page.get_by_text("or state that everyone may see them").wait_for()
+    page.get_by_label("Yes, everyone may see age of every person").check()
     page.get_by_label("Bounds of the output").fill("1000, 0")
     page.get_by_role("button", name="Register").click()
     page.get_by_text("bounds must be low < high").wait_for()

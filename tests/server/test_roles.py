@@ -43,7 +43,10 @@ CELLS = [
     ("GET", "/api/keys", {}, OWNED),
     ("POST", "/api/keys", {"json": KEY}, (401, 403, 403, 201)),
     ("DELETE", "/api/keys/{key}", {}, (401, 403, 403, 404)),
+    ("GET", "/api/events", {}, OWNED),
     ("POST", "/api/tables", {"content": TABLE}, (401, 403, 403, 201)),
+    ("GET", "/api/tables", {}, OWNED),
+    ("DELETE", "/api/tables/{table}", {}, (401, 403, 403, 404)),
     ("GET", "/api/datasets", {}, ALL),
     ("POST", "/api/datasets", {"json": declared("n", "none.csv")}, (401, 403, 403, 422)),
     ("GET", "/api/datasets/{name}", {}, GRANTED),
@@ -53,6 +56,8 @@ CELLS = [
     ("GET", "/api/datasets/{name}/plans", {}, GRANTED),
     ("GET", "/api/plans/{plan}", {}, GRANTED),
     ("POST", "/api/plans/{plan}/approve", {}, OWNED),
+    ("POST", "/api/plans/{plan}/reject", {}, (401, 403, 403, 409)),
+    ("POST", "/api/jobs/{job}/retry", {}, (401, 409, 404, 409)),
     ("POST", "/api/datasets/{name}/releases", {"json": {"plan": "{plan}"}, "headers": ONCE},
      (401, 202, 404, 202)),
     ("GET", "/api/datasets/{name}/releases", {}, GRANTED),
@@ -79,6 +84,7 @@ CELLS = [
 
 def filled(world, plan, release, function, path, sent):
     known = {"name": "visits", "plan": plan, "release": release, "job": release, "key": "0" * 16}
+    known["table"] = "none.csv"
     known["function"] = function
     sent = dict(sent)
     if sent.get("json") == {"plan": "{plan}"}:  # a plan is carried out once

@@ -39,10 +39,12 @@ def table_of(secrets: list[str] = SECRETS, first: int = 20) -> bytes:
 
 
 def declared(name: str, table: str, **changed: Any) -> dict[str, Any]:
-    return {
+    """A dataset whose inputs are public unless they have bounds."""
+    made = {
         "name": name, "table": table, "inputs": ["age"], "output": "cost", "bounds": [0, 5000],
         "epsilon": 2.0, "delta": 1e-5, **changed,
     }  # fmt: skip
+    return made if "x_bounds" in made else {"public_inputs": made["inputs"], **made}
 
 
 @dataclass

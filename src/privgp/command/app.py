@@ -44,7 +44,15 @@ for subcommand in (plan, release, update, predict, inspect, certificate, demo, s
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
 _group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)
-_group("paths", paths.calibrate, paths.create, paths.release, paths.excursion, paths.inspect)
+_group(
+    "paths",
+    paths.calibrate,
+    paths.tune,
+    paths.create,
+    paths.release,
+    paths.excursion,
+    paths.inspect,
+)
 _group("search", grid, bayes)
 
 

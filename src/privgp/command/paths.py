@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +36,12 @@ BY_HELP = "What to find: the noise variance, or the extra noise."
 SMOOTHING_HELP = "The std, in units of the inputs, of a filter that smooths every path."
 N_PATHS_HELP = "The number of paths; each costs privacy."
 EXTRA_NOISE_HELP = "The std of Gaussian-process noise added to every path."
+PRIOR_HELP = (
+    "What functions and outputs to simulate: a kernel with white(variance), such as "
+    "'100*matern32(10) + white(25)', about the middle of the bounds."
+)
+TASK_HELP = "What the paths are for."
+THRESHOLD_HELP = "With excursion and probability: the value to exceed."
 EPSILON_HELP = "Choose the least noise variance that meets this budget."
 Points = Annotated[str, typer.Argument(metavar="FILE|GRID", help=POINTS_HELP)]
 
@@ -75,6 +82,60 @@ def calibrate(
         f"{plural(rows, 'record')}.",
     ]
     tell(asdict(least), lines, None, as_json=json)
+
+
+def tune(
+    rows: Annotated[int, o.plain("The number of records.", min=1, max=5_000)],
+    domain: Annotated[str, o.privacy(o.DOMAIN_HELP, metavar="RANGES")],
+    bounds: o.Bounds,
+    epsilon: o.Epsilon,
+    delta: o.Delta,
+    kernel: Annotated[str, o.plain(PRIOR_HELP, metavar="KERNEL")],
+    task: Annotated[Literal["excursion", "mean", "maximum", "probability"], o.plain(TASK_HELP)],
+    threshold: Annotated[float | None, o.plain(THRESHOLD_HELP)] = None,
+    n_paths: Annotated[int, o.privacy(N_PATHS_HELP, min=1, max=10_000)] = 1,
+    draws: Annotated[int, o.plain("The number of simulated datasets.", min=1, max=1_000)] = 20,
+    json: o.Json = False,
+) -> None:
+    """Find the kernel and the noise variance that serve a task best within a budget. Reads no data.
+
+    They are tried on simulated datasets, drawn from the kernel that is given.
+    """
+    from privgp.command.io.axes import read_ranges
+    from privgp.command.io.kernel_text import read_kernel, write_kernel
+    from privgp.command.io.request import public_computation
+    from privgp.models.function import tune as tuning
+
+    if (threshold is not None) != (task in ("excursion", "probability")):
+        raise Refusal(
+            "--threshold goes with --task excursion and --task probability, and is needed there."
+        )
+    if threshold is not None and not math.isfinite(threshold):
+        raise Refusal("--threshold must be a finite number.")
+    law: dict[str, Any] = {"domain": read_ranges([domain], None, "--domain"), "y_bounds": bounds}
+    middle = 0.5 * bounds[0] + 0.5 * bounds[1]
+    tasks: dict[str, tuning.Task] = {
+        "excursion": tuning.ExcursionTask((threshold or 0.0) - middle),
+        "mean": tuning.MeanTask(),
+        "maximum": tuning.MaximumTask(),
+        "probability": tuning.ProbabilityTask((threshold or 0.0) - middle),
+    }
+    with public_computation():
+        known = tuning.draw_datasets(read_kernel(kernel), None, rows=rows, draws=draws, **law)
+        best = tuning.tune_for(
+            tasks[task], known, epsilon, delta=delta, n_paths=n_paths, rounds=1, **law
+        )
+    found = write_kernel(best.paths.kernel, 6)
+    lines = [
+        f"Kernel: {found}",
+        f"Noise variance: {best.paths.noise_variance:.6g} (regularisation r = "
+        f"{best.regularisation:.4g}).",
+        f"Expected loss: {best.loss:.4g}, over {plural(draws, 'simulated dataset')}.",
+        f"They promise epsilon = {best.epsilon:.6g} at delta = {delta:g} for {plural(rows, 'record')}.",
+    ]
+    facts = {"kernel": found, "noise_variance": best.paths.noise_variance, "loss": best.loss,
+             "epsilon": best.epsilon}  # fmt: skip
+    tell(facts, lines, None, as_json=json)
 
 
 @o.take_options(PathOptions)

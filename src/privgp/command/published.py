@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+from privgp.command import averages as a
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural
 from privgp.command.io.files import (
@@ -64,6 +65,9 @@ def predict(
     contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
+    simultaneous: Annotated[bool, o.plain(a.SIMULTANEOUS_HELP, "--simultaneous")] = False,
+    average: Annotated[str | None, o.plain(a.AVERAGE_HELP, metavar="by=COLUMN")] = None,
+    areas: Annotated[Path | None, o.plain(a.AREAS_HELP, metavar="POLYGONS")] = None,
     delimiter: o.Delimiter = None,
     decimal_comma: o.DecimalComma = None,
     encoding: o.Encoding = None,
@@ -79,8 +83,20 @@ def predict(
     most probable one and the probability of each with its interval. Of a release that protects whole
     records these columns alone, unless you say --keep. Free, as often as you like."""
     files = [(out, (*NEW_TABLES, *GRIDDED)), (plot, PICTURES), (page, PAGES)]
-    check_files([(release, RELEASES), (data, TABLES)], files, force=force)
+    reads = [(release, RELEASES), (data, TABLES), (areas, (".geojson", ".json"))]
+    check_files(reads, files, force=force)
     on_grid = grid is not None or grid_bounds is not None
+    if average is not None or areas is not None:
+        _averages(
+            release, data, out, inputs, (delimiter, decimal_comma, encoding, date_format), average,
+            areas, coverage, plot, json,
+            others=on_grid or contours or observation or simultaneous or keep is not None or page,
+        )  # fmt: skip
+        return
+    if simultaneous and (observation or out is None):
+        raise Refusal(
+            "--simultaneous is for intervals of the function at rows, without --observation."
+        )
     if data is not None and on_grid:
         raise Refusal("--grid and --grid-bounds take the place of NEW: leave out one of them.")
     if data is None and keep is not None:
@@ -135,7 +151,7 @@ def predict(
         if hidden:
             warnings = [(KEPT if keep else NOT_KEPT).format(out=out)]
     with progress(answers.steps(X.height) + 1) as step:
-        predicted = answers.at(X, step, coverage, observation)
+        predicted = answers.at(X, step, coverage, observation, simultaneous)
         step("Writing")
         other = [name for name in whole.columns if name not in X.columns]
         if {*predicted} <= {*other}:  # earlier predictions, which these replace
@@ -178,6 +194,41 @@ def predict(
     )
     if not json:
         warn(warnings)
+
+
+def _averages(
+    release: Path,
+    data: Path | None,
+    out: Path | None,
+    inputs: str | None,
+    form: tuple[Any, ...],
+    average: str | None,
+    areas: Path | None,
+    coverage: float,
+    plot: Path | None,
+    json: bool,
+    others: Any,
+) -> None:
+    """Averages in place of predictions."""
+    from privgp.command.io.columns import refuse_questions
+    from privgp.release.prediction import check_coverage
+    from privgp.tables.source import Form
+
+    if out is None or others or (data is None and areas is None):
+        raise Refusal(
+            "--average goes with NEW and --out, --areas with --out; neither goes with a grid, "
+            "--observation, --simultaneous, --keep or --page."
+        )
+    asked = {} if average is None else a.read_average(average)
+    if areas is not None and "by" in asked:
+        raise Refusal("--areas averages over polygons: leave out by= of --average.")
+    if areas is not None and asked and data is None:
+        raise Refusal("weights= of --average are those of the rows of NEW, which is not given.")
+    if out.suffix not in (a.AREA_TABLES if areas is not None else NEW_TABLES):
+        raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
+    with refuse_questions():
+        check_coverage(coverage)
+    a.write_averages(release, data, out, inputs, Form(*form), asked, areas, coverage, plot, json)
 
 
 def _hides_inputs(release: ReleaseValue) -> bool:

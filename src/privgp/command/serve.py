@@ -1,6 +1,6 @@
 """``privgp serve``: a place to ask, with budgets that cannot be overspent."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -41,7 +41,7 @@ def serve(
         raise Failure("The server needs more packages: pip install privgp[server].") from None
     from privgp.ledger.errors import LedgerError
     from privgp.ledger.ledger import Ledger
-    from privgp.server.settings import Settings
+    from privgp.server.settings import Settings, hold_folder
 
     settings = Settings(data=data.absolute(), ledger=ledger, secure=secure)
     try:
@@ -50,12 +50,14 @@ def serve(
         raise Failure(
             f"Cannot listen at {host}:{port}: perhaps another program does; see --port."
         ) from None
-    with place, suppress(KeyboardInterrupt):
+    with place, ExitStack() as held, suppress(KeyboardInterrupt):
         try:
             if ledger is not None:
                 Ledger(ledger).close()
             with refuse_on(f"The folder --data '{data}' cannot be made.", OSError, ValueError):
                 settings.create_folders()
+            with refuse_on(f"Another server runs in the folder '{data}'.", BlockingIOError):
+                held.enter_context(hold_folder(settings.data))
             made = prepare_server(settings, demo=demo, say=say, new_key=new_key)
         except (LedgerError, ValueError) as problem:
             raise refusal(problem, url="--ledger") from None

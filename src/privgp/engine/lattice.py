@@ -75,3 +75,8 @@ class Lattice:
         upper = (parts[0] + carried) * 2.0 ** (self.top - LIMB)
         lower = (parts[1] - (carried << width)) * self.step
         return np.asarray(upper + lower, dtype=np.float64)
+
+
+def whole_multiples(numbers: Array, bits: int) -> Integers:
+    """Numbers as whole multiples of ``2**-bits``, rounded down, each by itself."""
+    return np.floor(numbers * 2.0**bits).astype(np.int64)

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.changes import SHAPES, Change, values
 from privgp.gp.input_maps import InputMap
 from privgp.gp.kernels.codec import kernel_tree
-from privgp.gp.kernels.evaluate import check_kernel, diagonal, evaluate
+from privgp.gp.kernels.evaluate import check_kernel, constant_variance, diagonal, evaluate
 from privgp.types import Array, Positive, later
 
 COMMON_LENGTHSCALE_STD = 1.0
@@ -65,7 +65,9 @@ class Hyperparameters:
 
     def variances(self, X: Array) -> Array:
         """The prior variance of f at every row of X, (rows,)."""
-        return np.asarray(diagonal(self.kernel, X) + np.square(values(self.changes, X)).sum(axis=1))
+        constant = constant_variance(self.kernel) is not None
+        own = diagonal(self.kernel, X if constant else self.input_map(X))
+        return np.asarray(own + np.square(values(self.changes, X)).sum(axis=1))
 
     def check_for(self, columns: int) -> None:
         """Refuse a kernel, a map or a change that is not for inputs of this many columns.

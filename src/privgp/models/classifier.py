@@ -147,13 +147,20 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def interval(
-        self, X: Table, coverage: float = 0.9, *, observation: bool = False
+        self,
+        X: Table,
+        coverage: float = 0.9,
+        *,
+        observation: bool = False,
+        simultaneous: bool = False,
     ) -> tuple[Array, Array]:
         """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
-        class, the function behind it, with this coverage. Free, like ``predict``. ``observation``: refused,
-        as a new label is no number."""
+        class, the function behind it, with this coverage; with ``simultaneous``, at all rows of X at
+        once. Free, like ``predict``. ``observation``: refused, as a new label is no number."""
         if observation:
             raise ValueError(NO_OBSERVATION)
+        if simultaneous:
+            return self._band(X, coverage, observation)
         levels = check_coverage(coverage)
         X = self._check_and_locate(X)
         with one_thread():

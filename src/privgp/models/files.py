@@ -17,20 +17,33 @@ import numpy as np
 import polars as pl
 
 from privgp.engine.local import Threads
+from privgp.models.kinds.fit import fit_given, plan_for
 from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
 from privgp.models.kinds.records import row_count
+from privgp.models.kinds.tallied import Tallied, is_tallied
+from privgp.models.kinds.tallied import most_rows as most_rows_of_tally
 from privgp.models.planned import with_column_names
 from privgp.models.tables import records_to_plan, remember
+from privgp.plan.inputs.blocks import Blocks
+from privgp.plan.inputs.blocks import FileColumns as FileNumbers
 from privgp.plan.inputs.file_kinds import file_inputs, known_table
 from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.inputs.tally import People
 from privgp.plan.plan import Plan
 from privgp.question.rules import check_column_roles
+from privgp.release.learn import zeros_of
 from privgp.tables.files import Files, open_files
-from privgp.tables.frames import columns_by_name
+from privgp.tables.table import columns_by_name
 from privgp.types import Integers
 from privgp.vault.checks.roles import check_roles
-from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, table_people
+from privgp.vault.table import (
+    TableOutput,
+    gather_inputs,
+    gather_outputs,
+    seal_files,
+    table_people,
+)
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -371,6 +384,46 @@ def is_read_in_blocks(X: Any, model: Published) -> TypeGuard[FileInputs]:
     return isinstance(X, FileInputs) and bool(model._streams(len(X)))
 
 
+def is_read_in_place(X: Any, model: Published) -> TypeGuard[FileInputs]:
+    """Whether X is a table in files of which sums alone are ever in memory."""
+    return isinstance(X, FileInputs) and is_tallied(model, len(X))
+
+
+def rows_in_place(
+    model: Published, X: FileInputs, groups: Any, exposure: Any, plan: Any = None
+) -> tuple[Any, Tallied]:
+    """A model that knows what the columns of a table are, and the tally of its rows."""
+    X = X.known_by(model.columns)
+    asked, people = copy(model), X.people(groups)
+    asked.inputs_ = X.kinds
+    most = most_rows_of_tally(model, people)
+    whose = None if people is None else People.of(people.codes(), most)
+    exposed = asked._exposures_by_place(_numbers(exposure), len(X))
+    over = np.column_stack([*exposed.values()]) if exposed else None
+    held = FileNumbers(X.files, X.names if X.kinds is None else X.kinds.names, X.kinds)
+    return asked, Tallied.of(asked, Blocks.of(held, whose, over), tuple(exposed), plan)
+
+
+def fit_in_place(
+    model: Published,
+    X: FileInputs,
+    y: Any,
+    groups: Any,
+    plan: Any,
+    exposure: Any = None,
+) -> None:
+    """Measure a table in files once, of which sums alone are ever in memory. Spends."""
+    if not isinstance(y, TableOutput):
+        raise ValueError(NOT_OURS)
+    asked, rows = rows_in_place(model, X, groups, exposure, plan)
+    model.inputs_ = asked.inputs_
+    names = X.names if asked.inputs_ is None else asked.inputs_.names
+    remember(model, names, len(names))
+    data = seal_files(y, X.files, rows.source, model._classes())
+    outputs = y.names if model._is_joint() else None
+    fit_given(model, rows, data, plan, outputs)
+
+
 def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
     """What a fit on a streamed table would measure."""
     model = copy(model)
@@ -395,6 +448,11 @@ def rehearse_table(model: Published, table: Table, plan: Any) -> None:
     X, groups = table.inputs, table.groups
     if is_read_in_blocks(X, model):
         rehearse_rows(model, plan, _rows_in_blocks(model, X, groups)[1])
+    elif is_read_in_place(X, model):
+        asked, rows = rows_in_place(model, X, groups, table.exposure, plan)
+        model.inputs_ = asked.inputs_
+        made = plan_for(asked, rows, plan)
+        model._learn(made, zeros_of(made), inputs=rows.inputs)
     else:
         array, people, _ = columns_to_plan(model, X, groups)
         model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)

@@ -27,8 +27,9 @@ from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
 from privgp.question.rules import ONE, check_rules
-from privgp.release.prediction import check_coverage, table_columns
-from privgp.tables.frames import absent, columns_by_name, frame_like
+from privgp.release.prediction import check_coverage
+from privgp.release.queries.points import intervals
+from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array, Bounds, RandomState, Table
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed
@@ -211,7 +212,14 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """
         return self._least_epsilon(table, error)
 
-    def predict(self, table: Any, *, coverage: float = 0.9, observation: bool = False) -> Any:
+    def predict(
+        self,
+        table: Any,
+        *,
+        coverage: float = 0.9,
+        observation: bool = False,
+        simultaneous: bool = False,
+    ) -> Any:
         """The released functions at the rows of a table, as a data frame.
 
         Parameters
@@ -222,6 +230,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             Of the intervals from low to high.
         observation : bool
             Whether intervals are those of new values of numbers and counts, not of their means.
+        simultaneous : bool
+            Whether intervals hold the function at all rows at once.
 
         Returns
         -------
@@ -230,17 +240,34 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             class, and the probability of each class with its low and high.
 
         """
-        check_is_fitted(self)
-        given = columns_by_name(table)
-        X: Any = {name: given[name] for name in self._known_names(given)}
-        X, levels = rows_at(self, X), check_coverage(coverage)
-        found: dict[str, Any] = {}
-        for name, one in zip(self.output_names_, self._released.each, strict=True):
-            prefix = f"{name}_" if isinstance(self.outcomes, Mapping) else ""
-            with one_thread():
-                answers = table_columns(one.parameters, one, X, levels, observation)
-            found |= {f"{prefix}{column}": values for column, values in answers.items()}
-        return frame_like(table, found)
+        asked: Any = {"observation": observation, "simultaneous": simultaneous}
+        return self.predict_frame(table, coverage, **asked)
+
+    def interval(
+        self, table: Any, coverage: float = 0.9, *, simultaneous: bool = False
+    ) -> tuple[Array, Array]:
+        """The ends (low, high) of intervals of all outcomes at the rows of a table.
+
+        Parameters
+        ----------
+        table : data frame or dict of columns
+            Holds the inputs.
+        coverage : float
+            The probability of every interval.
+        simultaneous : bool
+            Whether intervals hold the function at all rows at once.
+
+        Returns
+        -------
+        low, high : array (rows, quantities)
+            In the order of the outcomes; a label has one quantity for each class.
+
+        """
+        if simultaneous:
+            return self._band(table, coverage, observation=False)
+        rows, levels = self._locate(table), check_coverage(coverage)
+        with one_thread():
+            return intervals(self._released, rows, levels)
 
     def plot(self, *, figure: Any = None, observation: bool = False, points: Any = None) -> Any:
         """The curve, map or slices of every outcome, one above the other."""
@@ -325,6 +352,15 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         outcomes = {name: given[name] for name in declared} if has_names else y
         self._check_given(X, outcomes, groups, exposures)
 
+    def _locate(self, X: Any) -> Array:
+        """Where the kernel has the rows of a table, which may have other columns too."""
+        check_is_fitted(self)
+        given = columns_by_name(X)
+        return rows_at(self, {name: given[name] for name in self._known_names(given)})
+
+    def _prefixes(self) -> tuple[str, ...]:
+        return self.output_names_ if isinstance(self.outcomes, Mapping) else ()
+
     def _is_joint(self) -> bool:
         return True
 
@@ -353,7 +389,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         if self.protect == "records":
             return self, private_count(self, X, groups)
         asked, rows = rows_to_plan(self, X)
-        return asked, public_rows(asked, rows, groups, exposed)
+        return asked, public_rows(asked, rows, groups, exposed, X)
 
     def _check_domain(self) -> None:
         """Refuse what does not go with private records."""

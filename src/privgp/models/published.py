@@ -16,6 +16,7 @@ from sklearn.base import clone
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
 from privgp.models.promise import guarantee_of, simulation, with_assumptions
+from privgp.models.queries.mixin import Queries
 from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import remember
 from privgp.plan.accuracy import check_error, least_epsilon
@@ -36,7 +37,7 @@ LONGEST = 200
 FITTED = ("release_", "functionals_", "noise_variance_", "output_names_")
 
 
-class Published(SpendsAtFit):
+class Published(Queries, SpendsAtFit):
     _released: Release
     inputs_: Any = None  # what the columns are, where they are not all numbers
     output_: Any = None  # what the output is called, and its units

@@ -70,7 +70,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     objective : what the measurement minimises. "posterior": the error of the posterior; "trace",
         "max" or "logdet": the mean, largest or geometric-mean variance of the noise at the targets.
     reconstruct : "posterior" predicts anywhere. "unbiased" is the papers' output, the non-private
-        prediction plus noise, at the targets only; its objective is "trace" unless given.
+        prediction plus noise at the targets, and elsewhere what follows from these values; its
+        objective is "trace" unless given.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
         are then read in blocks and nothing grows with their number. None: exact, or a usual number of
@@ -266,14 +267,22 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return first, second
 
     def interval(
-        self, X: Table, coverage: float = 0.9, *, observation: bool = False
+        self,
+        X: Table,
+        coverage: float = 0.9,
+        *,
+        observation: bool = False,
+        simultaneous: bool = False,
     ) -> tuple[Array, Array]:
         """The ends (low, high), at every row of X, of an interval that holds the function with this
-        probability; with ``observation``, a new output.
+        probability; with ``observation``, a new output; with ``simultaneous``, the function at all rows
+        of X at once.
 
         They are quantiles of the mixture of models that was learned, so they need not lie evenly
         about the mean. Free, like ``predict``.
         """
+        if simultaneous:
+            return self._band(X, coverage, observation)
         check_is_fitted(self)
         levels = check_coverage(coverage)
         X = rows_at(self, X)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
-from privgp.tables.table import Table
+from privgp.tables.table import Table, in_memory
 from privgp.types import Array
 
 
@@ -92,6 +92,7 @@ def _middle_rows(called: str, bounds: Any, names: Sequence[str], rows: int) -> p
 
 def rows_at(model: Any, X: Any) -> Array:
     """Where the kernel of a fitted model has these rows."""
+    X = in_memory(X)
     if model.inputs_ is None:
         X = as_frame(X, model)
         numbers_only(model, X)

@@ -13,7 +13,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
-from privgp.plan.cells import MOST_CELLS, Cells, cell_count, means
+from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
@@ -21,6 +21,7 @@ from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
+from privgp.plan.inputs.tally import Tally
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.part import Part
 from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
@@ -175,9 +176,11 @@ def make_part(
     budget: Budget,
     people: Integers | None = None,
     earlier: Earlier | None = None,
+    tally: Tally | None = None,
 ) -> Part:
-    """Choose the measurement. Sees inputs, never outputs. ``earlier``: what is known already."""
-    task = task_of(X, question, budget, people, earlier)
+    """Choose the measurement. Sees inputs, never outputs. ``earlier``: what is known already;
+    ``tally``: of many rows, where X has one row for each of its cells."""
+    task = task_of(X, question, budget, people, earlier, tally)
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
         return part_of(task, strategy, kind)
@@ -195,23 +198,26 @@ def task_of(
     budget: Budget,
     people: Integers | None,
     earlier: Earlier | None = None,
+    tally: Tally | None = None,
 ) -> Task:
     """What a measurement at these inputs is chosen for."""
+    seen = X if tally is None else tally.sample(SEEN)
     if earlier is None:
-        priors = initial_priors(X, question, learned=question.adapts)
+        priors = initial_priors(seen, question, learned=question.adapts)
     else:
         priors = earlier.priors
-    rows = gather(X, question, budget, people)
+    rows = gather(X, question, budget, people, tally)
     inputs, index = rows.inputs, rows.index
-    counts, start = np.bincount(index).astype(float), priors[0].start
+    repeats = np.ones(len(X)) if tally is None else tally.counts.astype(float)
+    counts, start = np.bincount(index, repeats).astype(float), priors[0].start
     sizes = counts
     if question.exposures is not None:
-        sizes = np.bincount(index, question.exposures.expected)
+        sizes = np.bincount(index, question.exposures.expected * repeats).astype(float)
     nodes = question.nodes(start, inputs)
     goal = question.goal(inputs, counts)
     places = inputs, index, sizes, nodes
     cells = rows.groups, rows.cells
-    return Task(question, budget, priors, *places, people, goal, earlier, *cells)
+    return Task(question, budget, priors, *places, people, goal, earlier, *cells, tally)
 
 
 @dataclass(frozen=True)
@@ -237,25 +243,35 @@ class Gathered:
     cells: int | None = None
 
 
-def gather(X: Array, question: Question, budget: Budget, people: Integers | None) -> Gathered:
+def gather(
+    X: Array,
+    question: Question,
+    budget: Budget,
+    people: Integers | None,
+    tally: Tally | None = None,
+) -> Gathered:
     """Few distinct inputs as they are; many as the parts of cells, of which there are as many as the budget
-    can tell apart."""
+    can tell apart. ``tally``: what X stands for."""
+    seen = X if tally is None else tally.sample(SEEN)
     inputs, index = collapse(X)
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
         return Gathered(inputs, index)
     rows = len(X) if people is None else int(people.max()) + 1
+    rows = rows if tally is None else tally.units
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
     count = cell_count(rows, dimensions, budget.sum_variance(question))
-    if count <= SEARCHED or len(inputs) <= count:
+    most = NODES if tally is not None else len(inputs)  # that are searched for groups
+    if len(inputs) <= count or (count <= SEARCHED and len(inputs) <= most):
         return Gathered(inputs, index)
-    scales = spreads(X) if question.inputs is None else question.inputs.scales(X)
-    cells = Cells.of(X, scales, count)
+    scales = spreads(seen) if question.inputs is None else question.inputs.scales(seen)
+    cells = Cells.of(seen, scales, count)
     if len(inputs) <= NODES:  # nothing is approximated
         groups = np.unique(cells.cells[cells.find(inputs)], return_inverse=True)[1]
         return Gathered(inputs, index, groups)
     parts, index = np.unique(cells.find(X), return_inverse=True)
     groups = np.unique(cells.cells[parts], return_inverse=True)[1]
-    return Gathered(means(X, index), index, groups, int(groups.max()) + 1)
+    repeats = None if tally is None else tally.counts.astype(float)
+    return Gathered(means(X, index, repeats), index, groups, int(groups.max()) + 1)
 
 
 def part_of(
@@ -263,7 +279,10 @@ def part_of(
 ) -> Part:
     """The plan of a measurement that was chosen for a task."""
     kind = kind or task.question.kind(task.inputs, task.nodes, task.cells)
-    measured = functionals(strategy, task.factors[0])
+    if task.interpolation is None:
+        measured = functionals_at_inputs(strategy, task.inputs)
+    else:
+        measured = functionals(strategy, task.interpolation)
     part = task.question.part(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
     return part if task.earlier is None else replace(part, earlier=task.earlier)
 
@@ -272,7 +291,8 @@ def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
     """The measurement that leaves less error, and the other where both were compared."""
     auto = task.question.mechanism == "auto"
     law = LAPLACE if auto else task.question.mechanism
-    if task.budget.delta == 0:  # nothing Gaussian to compare with
+    cells = task.tally is not None and task.groups is not None and law in PURE
+    if task.budget.delta == 0 or cells:  # nothing Gaussian to compare with, or it would take long
         return best_sums(task, law), None
     gaussian = best_sums(task, GAUSSIAN)
     if law in PURE:
@@ -324,8 +344,26 @@ def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
         weights=(B * mass) @ J.T,
         noise_gram=(B * squares) @ B.T,
         residual_gram=unexplained @ unexplained.T,
-        energy_total=float(e.sum()),
+        energy_total=strategy.add_up(e),
         energy_gram=(J * per_input(e)) @ J.T,
         energy_cross=J @ (per_input(e * g)[:, None] * B.T),
+        energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
+    )
+
+
+def functionals_at_inputs(strategy: OutputSums, inputs: Array) -> Functionals:
+    """The same where every input carries the function itself, which leaves out nothing."""
+    B, per_input, (mass, squares) = strategy.matrix, strategy.per_input, strategy.masses()
+    g, e = strategy.row_weights, strategy.energy_shares
+    if strategy.expected is not None:
+        e = strategy.expected
+    return Functionals(
+        nodes=inputs,
+        weights=B * mass,
+        noise_gram=(B * squares) @ B.T,
+        residual_gram=np.zeros((len(B), len(B))),
+        energy_total=strategy.add_up(e),
+        energy_gram=np.diag(per_input(e)),
+        energy_cross=per_input(e * g)[:, None] * B.T,
         energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
     )

@@ -192,7 +192,10 @@ def _halves(X: Array, wanted: int) -> tuple[NDArray[np.bool_], int] | None:
     return None
 
 
-def means(X: Array, cells: Integers) -> Array:
-    """The mean input of every cell, (cells, inputs)."""
-    counts = np.bincount(cells)
-    return np.column_stack([np.bincount(cells, column) / counts for column in X.T])
+def means(X: Array, cells: Integers, repeats: Array | None = None) -> Array:
+    """The mean input of every cell, (cells, inputs); ``repeats``: how often every row is there."""
+    if repeats is None:
+        counts = np.bincount(cells)
+        return np.column_stack([np.bincount(cells, column) / counts for column in X.T])
+    weights = np.bincount(cells, repeats)
+    return np.column_stack([np.bincount(cells, column * repeats) / weights for column in X.T])

@@ -29,6 +29,7 @@ from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
 from privgp.plan.features.features import Features, PeopleFeatures
+from privgp.plan.inputs.tally import Tally
 from privgp.plan.strategy import (
     Crowd,
     GroupSums,
@@ -70,18 +71,26 @@ class Task:
     earlier: Earlier | None = None  # measurements that this one builds on
     groups: Integers | None = None  # the cell of every input, where cells are measured
     cells: int | None = None  # in which rows were gathered, so that inputs are their parts
+    tally: Tally | None = None  # of many rows: what every entry of ``index`` stands for
 
     @property
     def strategy_arguments(self) -> dict[str, Any]:
         """What strategies are made with."""
         question, counts = self.question, self.question.exposures
         expected = None if counts is None else counts.expected
-        return {"energy": question.energy, "change": question.change, "expected": expected}
+        asked = {"energy": question.energy, "change": question.change, "expected": expected}
+        return {**asked, "tally": self.tally}
 
     @cached_property
     def factors(self) -> list[Nystrom]:
         """The low-rank factors of the design's models; the first is the starting model's."""
         return factors_of(design_models(self.priors), self.inputs, self.nodes)
+
+    @property
+    def interpolation(self) -> Nystrom | None:
+        """The values at all inputs from those at the nodes; None where every input is a node of many."""
+        every = self.tally is not None and len(self.nodes) == len(self.inputs)
+        return None if every else self.factors[0]
 
     @cached_property
     def _of_equal_rows(self) -> list[Hypothesis]:
@@ -153,7 +162,7 @@ def design_weights(task: Task, law: str) -> OutputSums:
     unit = task.budget.std_for(task.question.change)
     unit *= 1.0 if task.question.classes == 2 else ROOT_TWO
     noise = (unit * task.question.half_width) ** 2
-    several = people is not None and len(np.unique(people)) < len(people)
+    several = task.tally is None and people is not None and len(np.unique(people)) < len(people)
     strategy = strategy_for_rows(np.ones((1, len(task.inputs))), index, people, **asked)
     start = task.priors[0].start
     for _ in range(2 if several else 1):

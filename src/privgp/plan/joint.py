@@ -14,6 +14,7 @@ import numpy as np
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
 from privgp.plan.choice import AnyStrategy
+from privgp.plan.inputs.tally import Tally
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.noise import PURE, Noise
 from privgp.privacy.sensitivity import LARGEST_FACTOR
@@ -60,6 +61,11 @@ class JointSums:
     @property
     def distinct_inputs(self) -> int | None:
         return self.parts[0].distinct_inputs
+
+    @property
+    def tally(self) -> Tally | None:
+        """What every row of the parts stands for, where there are many rows."""
+        return getattr(self.parts[0], "tally", None)
 
     @property
     def people_count(self) -> int | None:

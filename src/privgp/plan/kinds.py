@@ -125,7 +125,7 @@ class Outputs:
         models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
         # Whoever has several rows can at least change one of them, so what holds for strategies that
         # protect single rows holds for those that protect people.
-        rows = replace(strategy, people=None, row_weights=np.ones(strategy.rows))
+        rows = replace(strategy, people=None, row_weights=np.ones(len(strategy.index)))
         error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
         reached = error
         if plan is not gaussian or np.any(strategy.row_weights != 1.0):

@@ -397,6 +397,8 @@ def rows_of(plan: Plan) -> PlannedRows:
     strategy: Any = first.strategy
     if first.x_bounds is not None:
         return PrivateInputs(strategy.rows, first.x_bounds, unit_of(first).several_rows)
+    if strategy.tally is not None:
+        return PublicInputs.tallied(strategy.tally)
     return PublicInputs(np.ascontiguousarray(first.inputs[strategy.index]), strategy.people)
 
 

@@ -9,7 +9,8 @@ from typing import Annotated, Protocol, Self
 import numpy as np
 
 from privgp.gp.measurement import Measurement
-from privgp.gp.rounding import rounding
+from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
+from privgp.plan.inputs.tally import Tally
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, Noise, noise_for
 from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
@@ -180,6 +181,7 @@ class OutputSums(Sums):
     law : distribution of the noise
     change : by how much a person changes each of their scaled outputs at most
     expected : (rows,), for counts, what each would be at the unit rate; None for other outputs
+    tally : of many rows, those of one fine cell in the place of a row above; None: each row is there
 
     """
 
@@ -192,16 +194,36 @@ class OutputSums(Sums):
     law: Annotated[str, NOT_PURE] = GAUSSIAN
     change: Change = later(WHOLE)
     expected: Array | None = later(None)
+    tally: Tally | None = later(None)
 
     @property
     def sizes(self) -> Array:
         """How much of the function, and of its scatter, every output holds, (rows,)."""
-        return np.ones(self.rows) if self.expected is None else self.expected
+        return np.ones(len(self.index)) if self.expected is None else self.expected
 
     @property
     def rows(self) -> int:
         """How many outputs there are."""
-        return len(self.index)
+        return len(self.index) if self.tally is None else self.tally.rows
+
+    @property
+    def repeats(self) -> Array:
+        """How many rows every entry of ``index`` stands for, (rows,)."""
+        if self.tally is None:
+            return np.ones(len(self.index))
+        return np.asarray(self.tally.counts, dtype=np.float64)
+
+    def add_up(self, values: Array) -> float:
+        """The sum of a public value per row."""
+        return float((values * self.repeats).sum())
+
+    def per_person(self, values: Array) -> Array:
+        """At least the sum of a positive value over the rows of every person, (people,)."""
+        if self.tally is not None:  # as if all of a person's rows were in one cell
+            return values * self.tally.each * (1.0 + 4.0 * UNIT_ROUNDOFF)
+        if self.people is None:
+            return values
+        return np.bincount(self.people, values).astype(float) * (1.0 + rounding(self.rows))
 
     @property
     def size(self) -> int:
@@ -215,6 +237,7 @@ class OutputSums(Sums):
 
     def per_input(self, values: Array) -> Array:
         """Sums of a public value per row at every distinct input, (inputs,)."""
+        values = values * self.repeats
         return np.bincount(self.index, values, minlength=self.distinct_inputs).astype(float)
 
     def masses(self) -> tuple[Array, Array]:
@@ -236,7 +259,8 @@ class OutputSums(Sums):
 
         """
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
-        given = [part for part in (people, self.expected) if part is not None]
+        each = None if self.tally is not None else people
+        given = [part for part in (each, self.expected) if part is not None]
         per_row = (index, self.row_weights, shares, *given)
         fits = (
             self.matrix.ndim == 2
@@ -249,7 +273,12 @@ class OutputSums(Sums):
             and np.min([self.row_weights.min(), shares.min()]) >= 0.0
             and np.max([self.row_weights.max(), shares.max()]) <= 1.0
         )
-        if fits and people is not None:  # all rows of a person have one weight
+        if fits and self.tally is not None:  # all rows of a person weigh at most 1 together
+            self.tally.check()
+            least = min(self.tally.each.shape == (rows,), self.tally.people == _count(people))
+            fits = least and np.all(self.row_weights * self.tally.each <= 1.0 + 2.0**-40)
+            fits = fits and np.all(shares * self.tally.each <= 1.0 + 2.0**-40)
+        elif fits and people is not None:  # all rows of a person have one weight
             fits = people.min() >= 0 and people.max() < rows
             fits = fits and np.all(self.person_weights()[people] == self.row_weights)
         if self.expected is not None:
@@ -259,16 +288,22 @@ class OutputSums(Sums):
 
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the Euclidean norm."""
-        people, w = np.arange(self.rows) if self.people is None else self.people, self.energy_weight
-        norms = person_norms(self.matrix, self.index, people) * self.person_weights()
-        shares = np.bincount(people, self.energy_shares) * (1.0 + rounding(self.rows))
-        alone, moved, change = np.bincount(people) == 1, [], self.change
+        norms, w = self.reach(), self.energy_weight
+        shares, alone = self.per_person(self.energy_shares), self._alone()
+        moved, change = [], self.change
         if alone.any():
             moved.append(single_row_sensitivity(float(norms[alone].max()), w, change))
         if not alone.all():
             share = float(shares[~alone].max())
             moved.append(many_row_sensitivity(float(norms[~alone].max()), w, share, change))
         return max(moved)
+
+    def _alone(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Which people have a single row, (people,)."""
+        if self.tally is not None:
+            return np.asarray(self.tally.each == 1)
+        people = np.arange(self.rows) if self.people is None else self.people
+        return np.asarray(np.bincount(people) == 1)
 
     def person_weights(self) -> Array:
         """The row weight of every person (the same for all of their rows)."""
@@ -279,24 +314,40 @@ class OutputSums(Sums):
         return weights
 
     def float_error(self) -> float:
-        """A bound in the norm of the noise, for sums of outputs and then of products."""
-        gamma = rounding(self.rows + self.distinct_inputs + 4)
+        """A bound in the norm of the noise, for sums of outputs and then of products.
+
+        Outputs of a tally are rounded down to whole multiples of a power of two, before they are added up
+        exactly.
+        """
+        rows = len(self.index)
+        gamma = rounding(rows + self.distinct_inputs + 8)
         sums = gamma * (np.abs(self.matrix) @ self.per_input(self.row_weights))
-        energy = rounding(self.rows + 4) * self.energy_weight * float(self.energy_shares.sum())
+        energy = rounding(rows + 8) * self.energy_weight * self.add_up(self.energy_shares)
         order = 1 if self.law in PURE else 2
-        return float(np.linalg.norm(np.append(sums, energy), order)) * (1.0 + 1e-9)
+        total = float(np.linalg.norm(np.append(sums, energy), order))
+        if self.tally is not None:
+            reached = self.per_person(absolute_sums(self.matrix)[self.index] * self.row_weights)
+            unit = 2.0**-self.tally.bits
+            total += unit * (float(reached.max(initial=0.0)) + 4.0 * self.energy_weight)
+        return total * (1.0 + 1e-9)
 
     def reach(self) -> Array:
         """How far each person can move the sums, up to a factor that all of them share, (people,)."""
+        if self.tally is not None:
+            return self.per_person(column_norms(self.matrix)[self.index] * self.row_weights)
         people = np.arange(self.rows) if self.people is None else self.people
         return person_norms(self.matrix, self.index, people) * self.person_weights()
 
     def of_person(self, person: int) -> Self:
-        """The same sums of one person's rows alone."""
-        people = np.arange(self.rows) if self.people is None else self.people
-        rows = np.flatnonzero(people == person)
+        """The same sums of one person's rows alone; of a tally, of somebody with rows in one cell."""
+        if self.tally is not None:
+            rows = np.repeat(person, int(self.tally.each[person]))
+        else:
+            people = np.arange(self.rows) if self.people is None else self.people
+            rows = np.flatnonzero(people == person)
         return replace(
             self,
+            tally=None,
             index=self.index[rows],
             row_weights=self.row_weights[rows],
             people=np.zeros(len(rows), dtype=np.int64),
@@ -306,6 +357,8 @@ class OutputSums(Sums):
 
     def worst_neighbours(self) -> tuple[Array, Array]:
         """Equal outputs but for the person who can move the measurement most."""
+        if self.tally is not None:
+            return OutputSums.worst_neighbours(self.of_person(int(np.argmax(self.reach()))))
         people = np.arange(self.rows) if self.people is None else self.people
         rows = np.flatnonzero(people == int(np.argmax(self.reach())))
         signs = np.zeros(self.rows)
@@ -335,9 +388,7 @@ class GroupSums(OutputSums):
         """How far one person can move the exact measurement, in the sum of absolute values."""
         sums = absolute_sums(self.matrix)[self.index] * self.row_weights
         moved = total_sensitivity(sums, self.energy_weight * self.energy_shares, self.change)
-        if self.people is not None:
-            moved = np.bincount(self.people, moved).astype(float) * (1.0 + rounding(self.rows))
-        return float(moved.max(initial=0.0))
+        return float(self.per_person(moved).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -395,6 +446,7 @@ def strategy_for_rows(
     equal_weights: bool = False,
     change: float = WHOLE,
     expected: Array | None = None,
+    tally: Tally | None = None,
 ) -> OutputSums:
     """Scale a design so that every person moves the measurement by at most about ``change``.
 
@@ -415,17 +467,25 @@ def strategy_for_rows(
         By how much a person changes an output in [-1, 1] at most.
     expected
         (rows,), for counts, what each would be at the unit rate.
+    tally
+        What every entry of ``index`` stands for, where rows were tallied.
 
     """
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
     ones, weight = np.ones(len(index)), energy_weight(change) if energy else 0.0
+    if tally is not None:
+        several, more = people is not None, {"change": change, "expected": expected, "tally": tally}
+        weight = _shared_weight(change) if several and energy else weight
+        allowed = np.sqrt(1.0 - (weight * square_change(change) / change) ** 2) if several else 1.0
+        scale = tally.weights * np.where(tally.each > 1, allowed, 1.0)
+        return OutputSums(B, index, scale, people, weight, tally.weights, **more)  # type: ignore[arg-type]
     if people is None:
         return OutputSums(B, index, ones, None, weight, ones, change=change, expected=expected)
     counts = np.bincount(people)
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
         moved = square_change(change) / change
-        weight = 0.5 * SHARED_ENERGY_WEIGHT / moved if energy else 0.0
+        weight = _shared_weight(change) if energy else 0.0
         allowed[counts > 1] = np.sqrt(1.0 - (weight * moved) ** 2)
     scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people), 1e-300))
     if equal_weights:
@@ -434,6 +494,16 @@ def strategy_for_rows(
     shares = 1.0 / counts[people]
     weights = scale[people], people, weight, shares
     return OutputSums(B, index, *weights, change=change, expected=expected)
+
+
+def _shared_weight(change: float) -> float:
+    """The weight of the energy beside people with several rows."""
+    return 0.5 * SHARED_ENERGY_WEIGHT * change / square_change(change)
+
+
+def _count(people: Integers | None) -> int | None:
+    """How many people there are, where these are told apart by a number each."""
+    return None if people is None else len(people)
 
 
 def strategy_of_groups(
@@ -445,6 +515,7 @@ def strategy_of_groups(
     law: str = LAPLACE,
     change: float = WHOLE,
     expected: Array | None = None,
+    tally: Tally | None = None,
 ) -> GroupSums:
     """Sums for pure noise that every person moves by at most about ``change`` in total.
 
@@ -454,14 +525,17 @@ def strategy_of_groups(
     ----------
     B
         (groups, inputs), every input in one group.
-    index, people, energy, change, expected
+    index, people, energy, change, expected, tally
         As in ``strategy_for_rows``.
     law
         The pure noise.
 
     """
-    shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
+    if tally is not None:
+        shares = tally.weights
+    else:
+        shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
     if change < WHOLE:
         weight = min(weight, CHANGED_TOTAL_SHARE / (WHOLE - change)) if energy else 0.0
-    return GroupSums(B, index, shares, people, weight, shares, law, change, expected)
+    return GroupSums(B, index, shares, people, weight, shares, law, change, expected, tally)

@@ -11,6 +11,7 @@ import numpy as np
 from privgp.plan.bins.build import GRIDS, make_records_part
 from privgp.plan.build import Budget, Question, make_part, part_of, task_of
 from privgp.plan.choice import best_sums
+from privgp.plan.inputs.tally import Tally
 from privgp.plan.joint import factors
 from privgp.plan.part import Part
 from privgp.plan.strategy import Strategy
@@ -65,10 +66,18 @@ class PlannedRows(Protocol):
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """Rows whose inputs are public. ``people``: (rows,), whose they are, or None."""
+    """Rows whose inputs are public. ``people``: (rows,), whose they are, or None; ``tally``: of many rows,
+    where X has one row for each of its cells."""
 
     X: Array
     people: Integers | None
+    tally: Tally | None = None
+
+    @classmethod
+    def tallied(cls, tally: Tally) -> PublicInputs:
+        """Many rows, whose people are told apart by a number each."""
+        people = None if tally.people is None else np.arange(tally.people)
+        return cls(tally.coordinates, people, tally)
 
     @property
     def count(self) -> int:
@@ -80,10 +89,10 @@ class PublicInputs:
         return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
 
     def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Part:
-        return make_part(self.X, question, budget, self.people, earlier)
+        return make_part(self.X, question, budget, self.people, earlier, self.tally)
 
     def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
-        task = task_of(self.X, question, budget, self.people, earlier)
+        task = task_of(self.X, question, budget, self.people, earlier, self.tally)
 
         def plan(law: str) -> tuple[Part, float]:
             sums = best_sums(task, law)

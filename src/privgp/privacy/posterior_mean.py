@@ -19,10 +19,12 @@ LEAST_RIDGE, LARGEST_RIDGE = 1e-9, 1e12
 MOST_RECORDS = 10**12
 UP = 1.0 + 1e-12
 ROUNDED = 1e-15
+ROOT_TWO = math.sqrt(2.0) * (1.0 + 1e-15)
 DOWN = 1.0 - 1e-12  # more than the kernel's variance is rounded by
 
 SENSITIVITIES = ("auto", "paper")
-GENERIC, EXPONENTIAL, CONSTANT = "generic", "exponential", "constant"
+GENERIC, EXPONENTIAL, CONSTANT, DIAGONAL = "generic", "exponential", "constant", "diagonal"
+FORMS = (GENERIC, EXPONENTIAL, CONSTANT, DIAGONAL)
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,8 @@ class PosteriorShape:
     ridge : r^2, the noise variance over the kernel's variance
     records : n, their number
     least : a lower bound, not negative, of k(x, x') over the domain, in units of the variance
-    form : "generic", "exponential" (one input, k = exp(-|x - x'| / l)) or "constant"
+    form : "generic", "exponential" (one input, k = exp(-|x - x'| / l)), "constant" or "diagonal"
+        (0 between different inputs, at most 1 at equal ones)
 
     """
 
@@ -53,8 +56,8 @@ class PosteriorShape:
             raise ValueError(f"the number of records must be at least 1, got {self.records}.")
         if not 0.0 <= self.least <= 1.0:
             raise ValueError(f"least must lie between 0 and 1, got {self.least}.")
-        if self.form not in (GENERIC, EXPONENTIAL, CONSTANT):
-            raise ValueError(f"form must be generic, exponential or constant, got {self.form!r}.")
+        if self.form not in FORMS:
+            raise ValueError(f"form must be one of {FORMS}, got {self.form!r}.")
 
     @property
     def largest_variance(self) -> float:
@@ -133,6 +136,8 @@ def mean_sensitivity(shape: PosteriorShape, choice: str = "auto") -> MeanSensiti
         (GENERIC, "auto"): [generic_joint, generic_split],
         (EXPONENTIAL, "paper"): [exponential_paper],
         (EXPONENTIAL, "auto"): [generic_joint, generic_split, exponential],
+        (DIAGONAL, "paper"): [diagonal_paper],
+        (DIAGONAL, "auto"): [diagonal],
     }
     proved = bounds.get((shape.form, choice), [constant])
     return min((bound(shape) for bound in proved), key=lambda bound: bound.value)
@@ -194,6 +199,25 @@ def constant(shape: PosteriorShape) -> MeanSensitivity:
     _needs(shape, CONSTANT)
     n, r2 = shape.records, shape.ridge
     return MeanSensitivity(2.0 * math.sqrt((n - 1 + r2) / r2) / (n + r2) * UP, "constant")
+
+
+def diagonal_paper(shape: PosteriorShape) -> MeanSensitivity:
+    """Lemma B.5: ``2 sqrt(2) sqrt(Phi)`` with V = 1, for a kernel that is 0 between inputs."""
+    _needs(shape, DIAGONAL)
+    return MeanSensitivity(2.0 * ROOT_TWO * root_phi(shape, 0.0, 1.0), "diagonal (lemma B.5)")
+
+
+def diagonal(shape: PosteriorShape) -> MeanSensitivity:
+    """``sup_v sqrt(v) / (v + r^2) max(2, sqrt(2) (2 - v))``, for a kernel that is 0 between inputs.
+
+    The mean at an input is at most 1 - v there, so that no output is further from it than 2 - v. No
+    kernel that sample paths accept is diagonal: all are continuous.
+    """
+    _needs(shape, DIAGONAL)
+    r2 = shape.ridge
+    a, b = _around_top(lambda v: 2.0 * (r2 - v) > v * (3.0 * r2 + v), 0.0, 1.0)
+    apart = ROOT_TWO * math.sqrt(b) * (2.0 - a) / (a + r2)
+    return MeanSensitivity(max(apart, 2.0 * root_phi(shape, 0.0, 1.0)) * UP, "diagonal")
 
 
 def sensitivity_for_norm(shape: PosteriorShape, norm: float) -> MeanSensitivity:

@@ -151,7 +151,7 @@ TABLE = (
               "bounds."),
     Parameter("objective", "What the measurement minimises.", "posterior",
               Choice(("posterior", "trace", "max", "logdet")), (REGRESSOR,)),
-    Parameter("reconstruct", "A function that predicts anywhere, or unbiased values at the targets only.",
+    Parameter("reconstruct", "A posterior, or unbiased values at the targets and what follows from them elsewhere.",
               "posterior", Choice(("posterior", "unbiased")), (REGRESSOR,)),
     Parameter("hyperparameters", "Learned from the private measurement at no cost, or as given.", "learned",
               Choice(("learned", "fixed")), served="plan"),

@@ -158,7 +158,8 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     if plan.unbiased is not None:
         found = lay_out(AtTargets.of(plan, numbers, centre))
         variance = found.noise_variance
-        return Part(numbers, f, (plan.start,), variance, found, spent=task.spent), found
+        part = Part(numbers, f, (plan.start,), variance, found, spent=task.spent)
+        return part, answer_of(asked, part)
     models = task.models
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models

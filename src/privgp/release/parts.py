@@ -17,7 +17,7 @@ from privgp.gp.priors import Hyperparameters
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.at_targets import Answer, AtTargets
+from privgp.release.at_targets import Answer, AtTargets, Cloaked
 from privgp.release.classes import Probabilities, outcomes_of
 from privgp.release.rates import rate_posterior
 from privgp.release.spendings import AnySpending, Spending
@@ -59,7 +59,7 @@ class Part:
     noise_variance : float
         The expected variance of an output about the function.
     at_targets : AtTargets, optional
-        What predicts, if that is possible at the targets only.
+        The values at the targets, where these were released.
     unit_rate : float, optional
         The rate that rates are multiples of, where outputs are counts.
     further : tuple of Function
@@ -141,12 +141,14 @@ def answer_of(asked: Any, part: Part) -> Answer | Probabilities:
         What was released of it.
 
     """
-    if part.at_targets is not None:
-        return part.at_targets
     if part.unit_rate is not None:
         return rate_posterior(part.functionals, part.measurement, part.models, part.unit_rate)
     low, high = check_bounds("bounds", asked.y_bounds)
-    return posterior(part.functionals, part.measurement, part.models, 0.5 * low + 0.5 * high)
+    centre = 0.5 * low + 0.5 * high
+    if part.at_targets is not None:
+        measured = part.functionals, part.measurement
+        return Cloaked(part.at_targets, *measured, part.models[0], centre)
+    return posterior(part.functionals, part.measurement, part.models, centre)
 
 
 @answer_of.register

@@ -25,7 +25,7 @@ class ReleasedFunction:
 
     Attributes
     ----------
-    answer : Posterior, RatePosterior or AtTargets
+    answer : Posterior, RatePosterior or Cloaked
         What predicts.
     bounds : (low, high)
         The declared bounds of the outputs.
@@ -34,7 +34,7 @@ class ReleasedFunction:
     is_rate : bool
         Whether outputs are counts, whose rate is predicted.
     at_targets : bool
-        Whether it predicts at its targets only.
+        Whether values at targets were released.
 
     """
 
@@ -86,6 +86,18 @@ class ReleasedFunction:
         if observation:  # clipped, so that many may lie on a bound
             return np.asarray(np.clip(mixture.quantiles(levels), *self.bounds))
         return np.asarray(mixture.quantiles_within(levels, *self.bounds))
+
+    def clip(self, values: Array) -> Array:
+        """Values of the function, which lies within its bounds where it predicts anywhere."""
+        if self.is_rate:
+            return np.maximum(values, 0.0)
+        return values if self.at_targets else np.clip(values, *self.bounds)
+
+    def above(self, mixture: Any, threshold: float) -> Array:
+        """The probability that the function exceeds a threshold, as ``quantiles`` has it, (rows,)."""
+        if self.at_targets or self.is_rate:
+            return np.asarray(1.0 - mixture.below(threshold))
+        return np.asarray(mixture.above_within(threshold, *self.bounds))
 
     def privacy_share(self, X: Array) -> Array:
         """The share of the variance at every row that the noise for privacy makes: 0 to 1, (rows,)."""

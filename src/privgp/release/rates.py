@@ -96,6 +96,12 @@ class RateMixture:
         scatter = self.logs.noises[:, None] * means
         return CountMixture(means, variances + scatter, self.logs.weights)
 
+    def below(self, value: float) -> Array:
+        """The probability that the rate is at most a value, (points,)."""
+        if not 0.0 < value < self.unit * MOST:
+            return np.full(self.logs.means.shape[1], float(value > 0.0))
+        return self.logs.below(float(np.log(value / self.unit)))
+
     def quantiles(self, levels: Sequence[float]) -> Array:
         return np.asarray(self.unit * np.minimum(LOG.mean(self.logs.quantiles(levels)), MOST))
 
@@ -123,6 +129,10 @@ class RatePosterior:
 
     def mixture(self, X: Array) -> RateMixture:
         return RateMixture(self.logs.mixture(X), self.unit)
+
+    def rates(self, logs: Array) -> Array:
+        """Rates whose logarithms as multiples of the unit are these."""
+        return np.asarray(self.unit * np.minimum(LOG.mean(logs), MOST))
 
     def mean_at(self, X: Array) -> Array:
         """The mean of the rate at every row of X, (rows,)."""

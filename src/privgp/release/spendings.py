@@ -37,7 +37,8 @@ class Spending:
 
     ``batch``: of the people whose rows were measured, 0 for the first; ``fingerprint``: of these rows'
     public part; ``rows``, ``people``: how many, the latter if they were told apart
-    ``row_weights``: (rows,), the factor of every output in its sum; None: 1 for all
+    ``row_weights``: (rows,), the factor of every output in its sum, of many rows one for each of their
+    cells; None: 1 for all
     ``guarantee``: what this measurement alone promises
     The others are as in ``Measurement``; ``values`` of several functions stand one after the other.
     """
@@ -91,7 +92,7 @@ class Spending:
     def check(self) -> None:
         """Refuse weights that are not those of the rows, as only a file can have them."""
         weights = self.row_weights
-        if weights is not None and weights.shape != (self.rows,):
+        if weights is not None and not (weights.ndim == 1 and len(weights) <= self.rows):
             raise ValueError("row weights are broken.")
         if weights is not None and not np.all((weights >= 0.0) & (weights <= 1.0)):
             raise ValueError("row weights are broken.")

@@ -20,9 +20,9 @@ from privgp.server import answers, reading
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
 from privgp.server.jobs.worker import Worker
-from privgp.server.settings import Settings
+from privgp.server.settings import Settings, write_private
 from privgp.server.store.keys import Who
-from privgp.server.store.store import Row, Store, new_id
+from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, moment, new_id
 from privgp.server.views import exports
 from privgp.server.views.page import render_release
 from privgp.server.views.view import view as shown_view
@@ -30,6 +30,8 @@ from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
 Once = Annotated[str, ONCE]
+MOST_EVENTS = 500
+RELEASED = "released"
 JOB = ("id", "kind", "dataset", "state", "progress", "doing", "result", "error", "made_at")
 
 
@@ -57,6 +59,10 @@ class Service:
         """A release and the name of its output."""
         row = self.store.release(who, number)
         return self.model(number)._released, self.work.declaration_of(row["dataset"]).title
+
+    def log(self, who: Who, kind: str, about: str) -> None:
+        """Write down who did what."""
+        self.store.log(who.key, kind, about)
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
@@ -101,16 +107,25 @@ def keys(s: Served, _: Custodian) -> list[Row]:
 
 
 @router.post("/keys", status_code=201)
-def add_key(s: Served, _: Custodian, asked: KeyAsked) -> Row:
+def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
     """A new key, shown this once."""
-    number, key = s.store.add_key(asked.name, asked.role, asked.datasets)
+    number, key = s.store.add_key(asked.name, asked.role, asked.datasets, asked.days)
+    s.log(who, "key made", number)
     return {"id": number, "key": key}
 
 
 @router.delete("/keys/{number}")
-def revoke_key(s: Served, _: Custodian, number: str) -> Row:
+def revoke_key(s: Served, who: Custodian, number: str) -> Row:
+    """Revoke a key: it opens nothing more, and its jobs that wait are not carried out."""
     s.store.revoke(number)
+    s.log(who, "key revoked", number)
     return {"id": number}
+
+
+@router.get("/events")
+def events(s: Served, _: Custodian) -> list[Row]:
+    """The newest sign-ins, keys, approvals, releases and downloads, the newest first."""
+    return s.store.events(MOST_EVENTS)
 
 
 @router.post("/tables", status_code=201)
@@ -124,6 +139,25 @@ async def add_table(
     return await run_in_threadpool(_keep_table, s.settings, await request.body(), ending)
 
 
+@router.get("/tables")
+def unused_tables(s: Served, _: Custodian) -> list[Row]:
+    """Uploaded private tables that no dataset is made of, and since when they lie there."""
+    used = s.store.tables_in_use()
+    unused = [path for path in sorted(s.settings.tables.iterdir()) if path.name not in used]
+    return [{"table": path.name, "made_at": moment(path.stat().st_mtime)} for path in unused]
+
+
+@router.delete("/tables/{name}")
+def delete_table(s: Served, who: Custodian, name: str) -> Row:
+    """Delete a private table that no dataset is made of."""
+    unused = {row["table"] for row in unused_tables(s, who)}
+    if name not in unused:
+        raise absent()
+    (s.settings.tables / name).unlink()
+    s.log(who, "table deleted", name)
+    return {"table": name}
+
+
 @router.get("/datasets")
 def datasets(s: Served, who: Anybody) -> list[Row]:
     return [_dataset(s, row) for row in s.store.datasets(who)]
@@ -131,18 +165,24 @@ def datasets(s: Served, who: Anybody) -> list[Row]:
 
 @router.post("/datasets", status_code=201)
 def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
-    """Register a table of the server's folder: kinds of columns, bounds, and a budget for ever."""
-    rows = asked.check(s.settings)
-    s.store.check_new(asked.name, asked.table)
-    total = asked.epsilon, asked.delta
+    """Register a table of the server's folder: kinds of columns, bounds, and a permanent budget."""
+    asked.check(s.settings)
+    declared = asked.model_dump(mode="json")
+    digest = hashlib.sha256(asked.path(s.settings).read_bytes()).hexdigest()
+    s.store.check_new(declared, digest)
     try:
-        # The same public inputs are about the same people, who have one budget.
-        known = asked.public_inputs(asked.path(s.settings))
-        s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
+        if asked.account is None:
+            # The same public inputs are about the same people, who have one budget.
+            known = asked.public_rows(asked.path(s.settings))
+            total = asked.epsilon, asked.delta
+            s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
+        else:
+            _check_shared(s, asked)
     except ValueError as problem:
         raise Refused(422, first_line(problem)) from None
-    s.store.add_dataset(asked.name, {**asked.model_dump(mode="json")})
-    return {**_dataset(s, s.store.dataset(who, asked.name)), "rows": rows}
+    s.store.add_dataset(declared, digest)
+    s.log(who, "dataset registered", asked.name)
+    return _dataset(s, s.store.dataset(who, asked.name))
 
 
 @router.get("/datasets/{name}")
@@ -154,7 +194,7 @@ def dataset(s: Served, who: Anybody, name: str) -> Row:
 def ledger(s: Served, who: Anybody, name: str) -> Row:
     """What was charged, in the order of the chain."""
     s.store.dataset(who, name)
-    account = s.work.ledger.account(name)
+    account = s.work.account_of(name)
     told = ("number", "kind", "at", "hash", "previous")
     entries = [
         {**_only(vars(each), told), **({} if each.promised is None else _cost(each.promised))}
@@ -196,7 +236,29 @@ def plan(s: Served, who: Anybody, number: str) -> Row:
 def approve(s: Served, who: Custodian, number: str) -> Row:
     """Allow the plan to be carried out."""
     s.store.approve(who, number)
+    s.log(who, "plan approved", number)
     return _plan(s, s.store.plan(who, number), short=True)
+
+
+@router.post("/plans/{number}/reject")
+def reject(s: Served, who: Custodian, number: str) -> Row:
+    """Reject a plan, or withdraw its approval before it is carried out."""
+    s.store.plan(who, number)
+    if s.store.job_of(RELEASE, {"plan": number}) is not None:
+        raise Refused(409, "The plan is being carried out, or was.")
+    s.store.reject(who, number)
+    s.log(who, "plan rejected", number)
+    return _plan(s, s.store.plan(who, number), short=True)
+
+
+@router.post("/jobs/{number}/retry", status_code=202)
+def retry(s: Served, who: Anybody, number: str) -> Row:
+    """Carry out a failed job again: its own key's, or any as a custodian. Nothing is charged twice."""
+    s.store.job(who, number)
+    job = s.store.retry(who, number)
+    s.log(who, "job retried", number)
+    s.worker.wake()
+    return _only(job, JOB)
 
 
 @router.post("/datasets/{name}/releases", status_code=202)
@@ -210,11 +272,12 @@ def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: O
     if not row["approved_at"]:
         raise Refused(409, "The plan is not approved by a custodian.")
     known = s.store.has_job(who, RELEASE, once)
-    account = s.work.ledger.account(name)
+    account = s.work.account_of(name)
     if not known and s.work.fits(account, Guarantee.from_json(row["guarantee"])) is None:
         raise Refused(
             409, "The plan does not fit into what is left of the budget; nothing was drawn."
         )
+    s.log(who, "release asked for", asked.plan)
     return s.start(who, RELEASE, name, {"plan": asked.plan}, once, asked.plan)
 
 
@@ -267,6 +330,7 @@ def certificate_html(s: Served, who: Anybody, number: str) -> Response:
 def file(s: Served, who: Anybody, number: str) -> Response:
     """The .privgp file: the same bytes, always."""
     data = s.work.read_release(s.store.release(who, number))
+    s.log(who, "release downloaded", number)
     return _download(data, f"{number}.privgp", "application/octet-stream")
 
 
@@ -331,37 +395,63 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
 
 
 def _keep_table(settings: Settings, body: bytes, ending: str) -> Row:
-    """Write a table that can be read into the server's folder."""
+    """Write a table that can be read into the server's folder. How many rows it has may be private."""
     name = f"upload-{new_id()}.{ending}"
     path = settings.tables / name
-    path.touch(mode=0o600)
-    path.write_bytes(body)
+    write_private(path, body)
     try:
-        rows = reading.count_rows(path)
-        if rows > settings.most_rows:
-            raise Refused(422, f"The table has more than {settings.most_rows} rows.")
+        reading.check_rows(path, settings.most_rows)
     except Refused:
         path.unlink()
         raise
-    return {"table": name, "rows": rows}
+    return {"table": name}
 
 
 def _dataset(s: Service, row: Row) -> Row:
-    account = s.work.ledger.account(row["name"])
-    told = Declared(**row["declared"]).public_part()
-    return {**told, "remaining": account.remaining(), "made_at": row["made_at"]}
+    declared = Declared.from_store(row["declared"])
+    remaining = s.work.ledger.account(declared.charged).remaining()
+    return {**declared.public_part(), "remaining": remaining, "made_at": row["made_at"]}
+
+
+def _check_shared(s: Service, asked: Declared) -> None:
+    """Refuse a dataset whose people have another budget than the one it wants to share."""
+    first = s.work.declaration_of(asked.charged)
+    if (asked.epsilon, asked.delta) != (first.epsilon, first.delta):
+        raise Refused(
+            422,
+            f"The budget of {first.name} is epsilon = {first.epsilon:g}, delta = {first.delta:g}.",
+        )
+    if _bytes_of(s, asked) != _bytes_of(s, first):
+        raise Refused(422, f"An account is shared by one table: that of {first.name} is another.")
+
+
+def _bytes_of(s: Service, declared: Declared) -> bytes:
+    return declared.path(s.settings).read_bytes()
 
 
 def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
     told = json.loads(row["told"])
-    shown = ("id", "dataset", "made_at", "approved_at", "approved_by")
-    left = s.work.fits(s.work.ledger.account(row["dataset"]), Guarantee.from_json(row["guarantee"]))
+    shown = ("id", "dataset", "made_at", "approved_at", "approved_by", "rejected_at", "rejected_by")
+    left = s.work.fits(s.work.account_of(row["dataset"]), Guarantee.from_json(row["guarantee"]))
     after: Row = {"fits": left is not None, "left_after": 0.0 if left is None else left}
-    after["carried_out_by"] = s.store.job_of(RELEASE, {"plan": row["id"]})
+    job = s.store.job_of(RELEASE, {"plan": row["id"]})
+    after["state"] = _plan_state(row, job)
+    after["job"] = "" if job is None else job["id"]
+    after["error"] = "" if job is None else job["error"]
+    after["carried_out_by"] = after["job"] if after["state"] == RELEASED else ""
     after["comparison"] = len(told["options"]) > 1
     if short:
         told = _only(told, ("epsilon", "delta", "expected_error", "hash"))
     return {**_only(row, shown), **told, **after}
+
+
+def _plan_state(row: Row, job: Row | None) -> str:
+    """Where a plan stands: planned, approved, rejected, running, failed or released."""
+    if job is not None:
+        return {WAITING: RUNNING, DONE: RELEASED}.get(job["state"], str(job["state"]))
+    if row["rejected_at"]:
+        return "rejected"
+    return "approved" if row["approved_at"] else "planned"
 
 
 def _release_row(row: Row) -> Row:

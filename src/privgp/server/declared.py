@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -89,9 +90,23 @@ class KindAsked(Asked):
 
 
 class Declared(DatasetFields):  # type: ignore[misc]
-    """A dataset: its table, the kinds of its columns, their bounds, and its budget for ever."""
+    """A dataset: its table, the kinds of its columns, their bounds, and its permanent budget.
+
+    Attributes
+    ----------
+    public_inputs : tuple of str
+        The inputs that everyone may see of every person. The others are private, and so are all of
+        them if one is.
+    account : str, optional
+        The dataset whose budget is shared, because it has the same table.
+    unrelated : bool
+        Whether a custodian states that a table with the same public columns is about other people.
+
+    """
 
     name: Name
+    account: Name | None = None
+    unrelated: bool = False
     table: TableName
     inputs: Annotated[tuple[Column, ...], Field(min_length=1, max_length=MOST_INPUTS)]
     output: Column | Annotated[tuple[Column, ...], Field(min_length=2, max_length=MOST_OUTPUTS)]
@@ -100,6 +115,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
     groups: Column | None = None
     exposure: Column | None = None
     kinds: Annotated[tuple[KindAsked, ...], Field(max_length=MOST_INPUTS)] = ()
+    public_inputs: Annotated[tuple[Column, ...], Field(max_length=MOST_INPUTS)] = ()
     x_bounds: Annotated[tuple[Ends | Dates, ...], Field(max_length=MOST_INPUTS)] | None = None
     epsilon: Annotated[float, Field(gt=0, le=1000)]
     delta: Delta
@@ -117,8 +133,16 @@ class Declared(DatasetFields):  # type: ignore[misc]
             raise ValueError("a column is named twice")
         if self.bounds is not None and len(self.pairs) != len(self.outputs):
             raise ValueError("bounds must have one pair per output")
-        if self.x_bounds is None and self.protect == "records":
-            raise ValueError("x_bounds goes with protect = records, and must then be given")
+        if not {*self.public_inputs} <= {*self.inputs}:
+            raise ValueError("public_inputs must be names of inputs")
+        private = [name for name in self.inputs if name not in self.public_inputs]
+        if private and self.x_bounds is None:
+            raise ValueError(
+                f"the input {private[0]} is private: give protect = records and x_bounds, or list it "
+                "in public_inputs if everyone may see it of every person"
+            )
+        if not private and self.x_bounds is not None:
+            raise ValueError("public inputs need no x_bounds: leave out one or the other")
         if self.x_bounds is not None and len(self.x_bounds) != len(self.names_with_bounds):
             raise ValueError("x_bounds must have one pair per input that has bounds")
         return self
@@ -155,6 +179,17 @@ class Declared(DatasetFields):  # type: ignore[misc]
 
     def path(self, settings: Settings) -> Path:
         return settings.tables / self.table
+
+    @classmethod
+    def from_store(cls, kept: Mapping[str, Any]) -> Self:
+        """As it was registered; earlier versions took inputs without bounds for public ones."""
+        public = () if kept.get("x_bounds") else kept["inputs"]
+        return cls(**{"public_inputs": public, **kept})
+
+    @property
+    def charged(self) -> str:
+        """The account of the ledger that its releases are charged to."""
+        return self.account or self.name
 
     def public_part(self) -> dict[str, Any]:
         """What everybody with a key for it may know: all but where the table lies."""
@@ -214,23 +249,22 @@ class Declared(DatasetFields):  # type: ignore[misc]
             X, people, over = columns_to_plan(model, t.inputs, t.groups, t.exposure)
         return X, _arguments(people, over)
 
-    def public_inputs(self, path: Path) -> Any:
-        """Where the kernel has public rows; None where inputs are private."""
-        if self.x_bounds is not None:
+    def public_rows(self, path: Path) -> Any:
+        """Where the kernel has public rows, by which a table is recognised; None where inputs are
+        private, and where a custodian stated that the people are others."""
+        if self.x_bounds is not None or self.unrelated:
             return None
         model = self.usual_model()
         X, _ = self.public_columns(model, path)
         with reading.hide_problems():
             return rows_to_plan(model, X)[1]
 
-    def check(self, settings: Settings) -> int:
-        """Refuse a table that no release could be made of; the number of its rows."""
+    def check(self, settings: Settings) -> None:
+        """Refuse a table that no release could be made of."""
         path = self.path(settings)
         if not path.is_file() or path.is_symlink():
             raise Refused(422, "There is no such table in the server's folder.")
-        rows = reading.count_rows(path)
-        if rows > settings.most_rows:
-            raise Refused(422, f"The table has more than {settings.most_rows} rows.")
+        reading.check_rows(path, settings.most_rows)
         try:
             model = self.usual_model()
             for one in model._alone() if self.outcome == SEVERAL else (model,):
@@ -240,7 +274,6 @@ class Declared(DatasetFields):  # type: ignore[misc]
         except ValueError as problem:
             raise Refused(422, first_line(problem)) from None
         self.all_columns(model, path)
-        return rows
 
 
 def _arguments(people: Any, exposure: Any) -> dict[str, Any]:
@@ -272,6 +305,9 @@ class PredictAsked(Asked):
 
 
 class KeyAsked(Asked):
+    """A key. ``days``: until it expires; none: it is valid until it is revoked."""
+
     name: Name
     role: Literal["custodian", "analyst"]
     datasets: Annotated[tuple[Name, ...], Field(max_length=1000)] = ()
+    days: Annotated[int, Field(ge=1, le=3660)] | None = None

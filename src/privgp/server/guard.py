@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -20,7 +21,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-COOKIE = "privgp"
+COOKIES = {False: "privgp", True: "__Host-privgp"}  # without TLS, and with it
 OWN = b"x-privgp"  # a header that pages of other hosts cannot send
 FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
@@ -44,8 +45,15 @@ LONGEST_LENGTH = 20  # digits
 log = logging.getLogger("privgp.server")
 
 
+HEALTHY = b'{"status":"ok"}'
+
+
 class TooLarge(Exception):
     """The body of a request is larger than it may be."""
+
+
+class TooSlow(Exception):
+    """The body of a request did not come in time."""
 
 
 class Rates:
@@ -71,26 +79,43 @@ class Guard:
         self.application, self.settings, self.store = app, settings, store
         self._keys = Rates(settings.rate, settings.burst)
         self._addresses = Rates(settings.rate, settings.burst)
-        self._running = 0
+        self._running: Counter[str] = Counter()  # requests by key, or by address without one
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.application(scope, receive, send)
-            return
-        if scope["type"] != "http":
-            return
-        self._running += 1
-        try:
+        elif scope["type"] == "http" and scope["path"] == "/health":
+            await _answer_health(send)  # whatever else there is to do
+        elif scope["type"] == "http":
             await self._guard_request(scope, receive, send)
+
+    @contextmanager
+    def _slot(self, owner: str) -> Iterator[bool]:
+        """Whether there is room for one more request, of everybody and of its owner."""
+        most, own = self.settings.most_at_once, self.settings.most_of_one
+        room = self._running.total() < most and self._running[owner] < own
+        self._running[owner] += int(room)
+        try:
+            yield room
         finally:
-            self._running -= 1
+            self._running[owner] -= int(room)
+            if not self._running[owner]:
+                del self._running[owner]
 
     async def _guard_request(self, scope: Message, receive: Receive, send: Send) -> None:
         started, read = False, 0
+        last = asyncio.get_running_loop().time() + self.settings.body_seconds
+        complete, slow = False, False
 
         async def receive_part() -> Message:
-            nonlocal read
-            message = await receive()
+            nonlocal read, complete, slow
+            try:
+                async with asyncio.timeout_at(None if complete else last):
+                    message = await receive()
+            except TimeoutError:
+                slow = True
+                raise TooSlow from None
+            complete = not message.get("more_body", False)
             read += len(message.get("body", b""))
             if read > most:
                 raise TooLarge
@@ -98,8 +123,10 @@ class Guard:
 
         async def send_out(message: Message) -> None:
             nonlocal started
+            if slow:
+                raise TooSlow  # whatever the application made of it
             if read > most:
-                raise TooLarge  # whatever the application made of it
+                raise TooLarge
             if message["type"] == "http.response.start":
                 started = True
                 there = {name for name, _ in message["headers"]}
@@ -109,9 +136,6 @@ class Guard:
 
         headers = dict(scope["headers"])
         path, most = scope["path"], self._most(scope["path"])
-        if self._running > self.settings.most_at_once:
-            await _refuse(send_out, 503, "The server is busy: try again in a moment.")
-            return
         try:
             who = await asyncio.to_thread(self._who, headers)
         except LedgerUnreachable:
@@ -142,7 +166,15 @@ class Guard:
             return
         scope["state"] = {**scope.get("state", {}), "who": who}
         try:
-            await self.application(scope, receive_part, send_out)
+            with self._slot(address if who is None else who.key) as room:
+                if room:
+                    await self.application(scope, receive_part, send_out)
+                else:
+                    await _refuse(send_out, 503, "The server is busy: try again in a moment.")
+        except TooSlow:
+            if not started:
+                slow = False
+                await _refuse(send_out, 408, "The request came too slowly.")
         except TooLarge:
             if not started:
                 read = 0
@@ -160,19 +192,26 @@ class Guard:
         word, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if word.lower() == "bearer":
             return self.store.who(key.strip())
-        token = cookie_in(headers.get(b"cookie", b"").decode("latin-1"))
+        token = cookie_in(headers.get(b"cookie", b"").decode("latin-1"), self.settings)
         if not token:
             return self.store.who("")  # looked for like any other
         found = self.store.who_has_session(token)
         return None if found is None else replace(found, by_cookie=True)
 
 
-def cookie_in(text: str) -> str:
+def cookie_in(text: str, settings: Settings) -> str:
+    """The token of whoever is signed in; empty if there is none."""
     try:
-        found = SimpleCookie(text).get(COOKIE)
+        found = SimpleCookie(text).get(COOKIES[settings.secure])
     except CookieError:
         return ""
     return "" if found is None else found.value
+
+
+async def _answer_health(send: Send) -> None:
+    kind = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(HEALTHY))]
+    await send({"type": "http.response.start", "status": 200, "headers": [*kind, *HEADERS.items()]})
+    await send({"type": "http.response.body", "body": HEALTHY})
 
 
 async def _refuse(send: Send, status: int, sentence: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -13,7 +16,7 @@ from privgp.models.kinds.updates import is_updatable
 from privgp.release.exports.geojson import places_in
 from privgp.server.api import Anybody, Served
 from privgp.server.declared import Declared
-from privgp.server.guard import COOKIE, cookie_in
+from privgp.server.guard import COOKIES, cookie_in
 from privgp.server.views.page import PLOTTING, certificate_context, templates
 from privgp.server.views.page import static as static_file
 
@@ -27,11 +30,6 @@ WRONG = "This is no valid key."
 
 def _render(name: str, *, status: int = 200, **told: Any) -> HTMLResponse:
     return HTMLResponse(templates().get_template(name).render(**told), status_code=status)
-
-
-@router.get("/health")
-def health() -> dict[str, str]:
-    return {"status": "ok"}
 
 
 @router.get("/signin")
@@ -51,31 +49,33 @@ async def sign_in(s: Served, request: Request) -> Response:
     if who is None:
         return _render("signin.html", status=401, problem=WRONG)
     token = await run_in_threadpool(s.store.sign_in, who)
+    await run_in_threadpool(s.log, who, "sign-in", "")
     response = RedirectResponse("/", status_code=303)
-    response.set_cookie(
-        COOKIE, token, httponly=True, samesite="strict", secure=s.settings.secure, path="/"
-    )
+    name, secure = COOKIES[s.settings.secure], s.settings.secure
+    response.set_cookie(name, token, httponly=True, samesite="strict", secure=secure, path="/")
     return response
 
 
 @router.post("/signout")
 def sign_out(s: Served, request: Request) -> Response:
-    s.store.sign_out(cookie_in(request.headers.get("cookie", "")))
+    s.store.sign_out(cookie_in(request.headers.get("cookie", ""), s.settings))
     response = Response(status_code=204)
-    response.delete_cookie(COOKIE, path="/")
+    response.delete_cookie(COOKIES[s.settings.secure], path="/", secure=s.settings.secure)
     return response
 
 
 @router.get("/")
 def home(s: Served, who: Anybody) -> HTMLResponse:
     rows = s.store.datasets(who)
-    return _render("home.html", who=who, datasets=[Declared(**row["declared"]) for row in rows])
+    return _render(
+        "home.html", who=who, datasets=[Declared.from_store(row["declared"]) for row in rows]
+    )
 
 
 @router.get("/datasets/{name}")
 def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     row = s.store.dataset(who, name)
-    return _render("dataset.html", who=who, declared=Declared(**row["declared"]))
+    return _render("dataset.html", who=who, declared=Declared.from_store(row["declared"]))
 
 
 @router.get("/releases/{number}")
@@ -94,8 +94,20 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
 
 
 @router.get("/static/{name}")
-def static(name: str) -> Response:
+def static(request: Request, name: str) -> Response:
     if name not in KINDS:
         return Response(status_code=404)
-    kept = {"cache-control": "private, max-age=3600"}
-    return Response(static_file(name), media_type=KINDS[name], headers=kept)
+    data, small, tag = _versions(name)
+    headers = {"cache-control": "private, max-age=3600", "etag": tag, "vary": "accept-encoding"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(data, media_type=KINDS[name], headers=headers)
+    return Response(small, media_type=KINDS[name], headers={**headers, "content-encoding": "gzip"})
+
+
+@cache
+def _versions(name: str) -> tuple[bytes, bytes, str]:
+    """A file, the same compressed, and its tag."""
+    data = static_file(name)
+    return data, gzip.compress(data, 6, mtime=0), f'"{hashlib.sha256(data).hexdigest()[:32]}"'

@@ -20,15 +20,16 @@ NOT_AS_DECLARED = (
 SENTENCES = (WRONG, WRONG_INPUTS, NO_LABEL, NOBODY)  # of the vault, which hold no values
 
 
-def count_rows(path: Path) -> int:
-    """The number of rows of a table that can be read, every line of it."""
+def check_rows(path: Path, most: int) -> None:
+    """Refuse a table that cannot be read, every line of it, and one without rows or with too many."""
     try:
         rows = parser.count_rows(str(path))
     except TableError:
         raise Refused(422, UNREADABLE) from None
     if rows == 0:
         raise Refused(422, "The table has no rows.")
-    return rows
+    if rows > most:
+        raise Refused(422, f"The table has more than {most} rows.")
 
 
 @contextmanager

@@ -1,5 +1,9 @@
 """What a server is started with: its folder, its ledger, and limits on what anybody may ask."""
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +23,9 @@ class Settings:
     questions to it, unless inducing inputs fix it
     ``most_waiting``: jobs that wait or run at once, of one key
     ``most_seconds``: of one job
-    ``most_at_once``, ``threads``: requests that are there, of everybody, and that are worked on
+    ``most_at_once``, ``most_of_one``, ``threads``: requests accepted at once, of everybody and of one
+    key, and requests being processed
+    ``header_seconds``, ``body_seconds``: time to send the headers and the whole body of a request
     ``most_wait``: seconds to wait for others who ask the same function
     ``rate``, ``burst``: requests a second of one key, and how many may come at once
     ``secure``: cookies travel over TLS only
@@ -37,6 +43,9 @@ class Settings:
     most_waiting: int = 20
     most_seconds: float = 600.0
     most_at_once: int = 100
+    most_of_one: int = 6
+    header_seconds: float = 10.0
+    body_seconds: float = 120.0
     threads: int = 8
     most_wait: float = 5.0
     rate: float = 50.0
@@ -66,7 +75,30 @@ class Settings:
         return self.data / "states"
 
     def create_folders(self) -> None:
-        self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.tables, self.states):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        """Make the folders, which nobody but the server's user may open, whatever the umask is."""
+        for folder in (self.data, self.tables, self.states):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Keep other servers out of a folder until this one ends.
+
+    Raises
+    ------
+    BlockingIOError
+        Another server has the folder.
+
+    """
+    with (folder / "lock").open("w") as file:
+        os.chmod(file.fileno(), 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a new file that nobody but the server's user may read, whatever the umask is."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(data)

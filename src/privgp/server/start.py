@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import socket
 from collections.abc import Callable
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from privgp.server.app import application
 from privgp.server.declared import Declared
@@ -41,7 +44,8 @@ def prepare_server(settings: Settings, *, demo: bool, say: Say, new_key: bool = 
 def bind_socket(host: str, port: int) -> socket.socket:
     """A socket that listens there, or OSError."""
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(kind, socket.SOCK_STREAM)
+    # with its protocol named, small answers are sent at once and not collected first
+    made = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
@@ -51,13 +55,35 @@ def bind_socket(host: str, port: int) -> socket.socket:
     return made
 
 
+class TimedProtocol(H11Protocol):
+    """HTTP/1.1 on a connection that is closed if the headers of a request do not come in time."""
+
+    seconds = Settings.header_seconds
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_headers()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_headers()
+
+    def _wait_for_headers(self) -> None:
+        self.loop.call_later(self.seconds, self._close_if_idle, self.cycle)
+
+    def _close_if_idle(self, before: RequestResponseCycle | None) -> None:
+        """Close a connection on which no request began since the last one."""
+        if self.cycle is before and not self.transport.is_closing():
+            self.transport.close()
+
+
 def listen(made: FastAPI, place: socket.socket) -> None:
     """Serve until somebody ends it."""
     config = uvicorn.Config(
         made,
         log_level="warning",
         server_header=False,
-        http="h11",  # whose headers are limited
+        http=TimedProtocol,  # whose headers are limited in size and time
         h11_max_incomplete_event_size=MOST_HEADERS,
         ws="none",
         timeout_graceful_shutdown=GRACE,
@@ -75,6 +101,7 @@ def _register_demo(made: FastAPI, settings: Settings) -> None:
         name=DEMO,
         table="diabetes.csv",
         inputs=("bmi", "bp"),
+        public_inputs=("bmi", "bp"),
         output="progression",
         bounds=(25.0, 350.0),
         epsilon=3.0,
@@ -88,4 +115,5 @@ def _register_demo(made: FastAPI, settings: Settings) -> None:
     outputs = pl.Series(declared.title, people.target)
     table.select(declared.inputs).with_columns(outputs).write_csv(path)
     service.work.ledger.open(declared.name, declared.epsilon, declared.delta)
-    service.store.add_dataset(declared.name, declared.model_dump(mode="json"))
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    service.store.add_dataset(declared.model_dump(mode="json"), digest)

@@ -88,7 +88,11 @@ class Work:
             return kinds[job["kind"]](job, self.declaration_of(job["dataset"]), step)
 
     def declaration_of(self, dataset: str) -> Declared:
-        return Declared(**self.store.read_declaration(dataset))
+        return Declared.from_store(self.store.read_declaration(dataset))
+
+    def account_of(self, dataset: str) -> Account:
+        """The account that releases of a dataset are charged to."""
+        return self.ledger.account(self.declaration_of(dataset).charged)
 
     def fits(self, account: Account, guarantee: Guarantee) -> float | None:
         """The epsilon that would be left after a charge; None if it does not fit."""
@@ -98,7 +102,7 @@ class Work:
 
     def read_release(self, row: Row) -> bytes:
         """The stored bytes of a release."""
-        found = self.ledger.account(row["dataset"]).stored(row["ledger_key"])
+        found = self.account_of(row["dataset"]).stored(row["ledger_key"])
         assert found is not None
         return found
 
@@ -170,7 +174,7 @@ class Work:
         number = str(job["id"])
         if not self.store.has_function(number):  # once it is there, its file is never made anew
             step(0.1, "Reading the table, and rehearsing with made-up values")
-            account, request = self.ledger.account(job["dataset"]), json.dumps(job["asked"])
+            account, request = self.account_of(job["dataset"]), json.dumps(job["asked"])
             keyed = Keyed(account, f"job {number}", request)
             made = functions.make(self.keeper, number, declared, job["asked"], keyed)
             self.store.add_function(id=number, dataset=job["dataset"], **made)
@@ -180,7 +184,7 @@ class Work:
         self, job: Row, request: str, draw: Callable[[Keyed], Any], previous: str, step: Step
     ) -> str:
         """Charge, draw, store: the first answer stored is the one that everybody gets."""
-        account, key = self.ledger.account(job["dataset"]), f"job {job['id']}"
+        account, key = self.account_of(job["dataset"]), f"job {job['id']}"
         step(0.5, "Measuring with noise and learning from the measurement")
         if account.stored(key) is None:
             account.store(key, pack_model(draw(Keyed(account, key, request))))

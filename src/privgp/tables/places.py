@@ -10,6 +10,7 @@ import numpy as np
 from privgp.types import Array
 
 RADIUS = 6371.0088  # kilometres: the earth's mean radius
+WGS84 = "EPSG:4326"
 NO_PYPROJ = "a place with a CRS needs pyproj: install privgp[geo], or give latitude and longitude."
 
 
@@ -75,8 +76,8 @@ def _transformers(crs: str) -> tuple[Any, Any]:
     except ImportError:
         raise ValueError(NO_PYPROJ) from None
     try:
-        there = Transformer.from_crs(crs, "EPSG:4326", always_xy=True)
-        return there, Transformer.from_crs("EPSG:4326", crs, always_xy=True)
+        there = Transformer.from_crs(crs, WGS84, always_xy=True)
+        return there, Transformer.from_crs(WGS84, crs, always_xy=True)
     except CRSError:
         raise ValueError(
             f"pyproj does not know the CRS {crs!r}: use one such as EPSG:27700."

@@ -1,16 +1,31 @@
-"""A table of whichever library as named columns of cells."""
+"""A table of whichever library as named columns of cells, and answers as a frame of the same library.
+
+A column is handed on as its own library holds it. Nothing here looks at a value but to see of which kind a
+public column is, so private columns may pass through.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from importlib.util import find_spec
 from numbers import Real
 from typing import Any, Self
 
+import narwhals as nw
 import numpy as np
+from narwhals.exceptions import NarwhalsError
+from narwhals.typing import IntoBackend
 
+NO_TABLE = (
+    "table must be a data frame (pandas, polars, pyarrow or another with Arrow columns) or a dict of "
+    "columns, with a name for each column."
+)
+# Libraries whose frames scikit-learn reads.
+KNOWN = (nw.Implementation.PANDAS, nw.Implementation.POLARS)
 # What the cells of a column plainly are, by numpy's kind of their type.
 PLAIN = {"M": "date", "f": "number", "i": "number", "u": "number", "b": "boolean", "U": "category"}
 OBJECTS: tuple[tuple[str, Any], ...] = (
@@ -30,12 +45,14 @@ class Table:
     names : names of the columns
     cells : an array per column, all of one length
     named : whether the names are the table's own; otherwise they are x1, x2, ...
+    places : two columns that are a place, and its coordinate reference system, None for degrees
 
     """
 
     names: tuple[str, ...]
     cells: tuple[Any, ...]
     named: bool = True
+    places: tuple[tuple[tuple[str, str], str | None], ...] = ()
 
     @classmethod
     def of(cls, given: Any) -> Self | None:
@@ -46,16 +63,12 @@ class Table:
         Table or None
             None if there are no columns that could be told apart by kind.
 
-        Raises
-        ------
-        ValueError
-            It is a lazy table, which holds no cells.
-
         """
         if isinstance(given, Table):
             return given  # type: ignore[return-value]
-        if is_lazy(given):
-            raise ValueError("X is a lazy table: give what its collect() returns.")
+        given = in_memory(given)
+        if isinstance(given, Table):
+            return given  # type: ignore[return-value]
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
             given = {name: [row.get(name) for row in given] for name in given[0]}
         labels = labels_of(given)
@@ -78,6 +91,11 @@ class Table:
         if array.ndim != 2 or array.shape[1] == 0:
             return None
         return cls(_default_names(array.shape[1]), tuple(array.T), named=False)
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names, as data frames have them; None if they are not the table's own."""
+        return self.names if self.named else None
 
     @property
     def rows(self) -> int:
@@ -192,3 +210,96 @@ def _is_rows(given: Any) -> bool:
 
 def _default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k + 1}" for k in range(count))
+
+
+def columns_by_name(table: Any) -> dict[str, Any]:
+    """The columns of a table by their names, each as its library holds it.
+
+    Parameters
+    ----------
+    table : data frame or mapping
+        A frame of any library that narwhals reads (a lazy one is collected), an object with an Arrow
+        stream, or a mapping of names to columns.
+
+    """
+    if isinstance(table, Mapping) and not hasattr(table, "shape"):
+        found = dict(table)
+    else:
+        frame = _frame(table)
+        found = {name: frame[name].to_native() for name in frame.columns}
+    if not found or not all(isinstance(name, str) for name in found):
+        raise ValueError(NO_TABLE)
+    return found
+
+
+def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
+    """A data frame of these columns, of the library that the table is of, or of polars."""
+    backend: IntoBackend[Any] = "polars"
+    with suppress(TypeError):  # it is a mapping, or a stream that was read
+        of = nw.from_native(table).implementation
+        backend = of if of in (*KNOWN, nw.Implementation.PYARROW) else backend
+    return nw.from_dict(dict(columns), backend=backend).to_native()
+
+
+def frame_of(columns: Mapping[str, Any], like: Any = None) -> Any:
+    """A data frame of these columns: of the library of the table that it is about; where that is an
+    array, of pandas, or of polars if pandas is not installed."""
+    if like is not None and not isinstance(like, np.ndarray | Sequence):
+        return frame_like(like, columns)
+    backend: IntoBackend[Any] = "pandas" if find_spec("pandas") else "polars"
+    return nw.from_dict(dict(columns), backend=backend).to_native()
+
+
+def absent(columns: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
+    """The names of wanted columns that are not there."""
+    return [name for name in wanted if name not in columns]
+
+
+def in_memory(given: Any) -> Any:
+    """A lazy frame, a frame of Arrow or an Arrow stream as one that holds its cells; the points of a
+    GeoDataFrame as a place; all else as it is."""
+    if hasattr(given, "active_geometry_name"):
+        return _with_place(given)
+    frame = None if isinstance(given, np.ndarray | Mapping | Sequence) else _found_frame(given)
+    if frame is None or frame.implementation in KNOWN:
+        return given if frame is None else frame.to_native()
+    return frame.to_polars()
+
+
+def _with_place(given: Any) -> Table:
+    """A GeoDataFrame with its points as two columns: latitude and longitude, or east and north."""
+    geometry, crs = given.active_geometry_name, given.crs
+    try:
+        east, north = given[geometry].x.to_numpy(), given[geometry].y.to_numpy()
+    except (ValueError, AttributeError, KeyError):  # whose texts may quote values
+        raise ValueError(f"column {geometry!r} must hold points, one in every row.") from None
+    degrees = crs is None or crs.to_epsg() == 4326
+    names = ("latitude", "longitude") if degrees else ("easting", "northing")
+    others = [str(label) for label in given.columns if label != geometry]
+    if not {*names}.isdisjoint(others):
+        raise ValueError(f"rename the column {names[0]!r} or {names[1]!r}: points are called so.")
+    cells = [_cells(given[label]) for label in given.columns if label != geometry]
+    place = (names, None if degrees else crs.to_string())
+    points = (north, east) if degrees else (east, north)
+    return Table((*others, *names), (*cells, *points), places=(place,))
+
+
+def _frame(table: Any) -> nw.DataFrame[Any]:
+    found = _found_frame(table)
+    if found is None:
+        raise ValueError(NO_TABLE)
+    return found
+
+
+def _found_frame(table: Any) -> nw.DataFrame[Any] | None:
+    """The frame of any library that narwhals reads, a lazy one collected; None if it is none."""
+    try:
+        frame = nw.from_native(table)
+    except TypeError:
+        # a column has an Arrow stream too, and is an array
+        if not hasattr(table, "__arrow_c_stream__") or hasattr(table, "__array__"):
+            return None
+        return nw.from_arrow(table, backend="polars")
+    except NarwhalsError:  # columns of one name
+        return None
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame

@@ -9,6 +9,7 @@ import numpy as np
 
 from privgp.gp.features import pack_symmetric, unit_features
 from privgp.gp.measurement import Measurement
+from privgp.gp.threads import one_thread
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.classes.sums import ClassGroupSums, ClassSums
 from privgp.plan.features.features import Features
@@ -16,6 +17,7 @@ from privgp.plan.joint import JointSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
+from privgp.vault.grouped.totals import AllTotals, Totals
 from privgp.vault.labels import shares_about_even, shares_of_each
 from privgp.vault.masked import unseal
 from privgp.vault.noise import add_noise
@@ -70,12 +72,15 @@ def exact(strategy: Any, data: Any, bounds: Pair) -> Array:
 @exact.register
 def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
     """``(B s, w sum e_i u_i^2)``."""
-    u = clip_outputs(data, len(strategy.index), bounds)
-    inputs = strategy.matrix.shape[1]
-    sums = strategy.matrix @ np.bincount(strategy.index, strategy.row_weights * u, minlength=inputs)
+    if isinstance(data, Totals):  # of many rows, summed where they are
+        u, squares = data.check(strategy.tally, bounds, 2).T
+    else:
+        u = clip_outputs(data, len(strategy.index), bounds)
+        squares = u * u
+    sums = _through_matrix(strategy, u)
     if strategy.energy_weight == 0:
-        return np.asarray(sums)
-    energy = strategy.energy_weight * float(np.dot(strategy.energy_shares, u * u))
+        return sums
+    energy = strategy.energy_weight * float(np.dot(strategy.energy_shares, squares))
     return np.append(sums, energy)
 
 
@@ -83,11 +88,20 @@ def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
 @exact.register(ClassGroupSums)
 def _(strategy: Any, data: Any, bounds: Pair) -> Array:
     """``B s`` of every class. ``data``: places of labels among the classes, or other numbers."""
-    codes = check_outputs(data, strategy.rows)
-    weights, inputs = strategy.row_weights, strategy.distinct_inputs
-    each = (np.where(codes == place, weights, -weights) for place in range(strategy.classes))
-    sums = [np.bincount(strategy.index, u, minlength=inputs) for u in each]
-    return np.concatenate([strategy.matrix @ s for s in sums])
+    if isinstance(data, Totals):
+        each = [*data.check(strategy.tally, bounds, strategy.classes).T]
+    else:
+        codes = check_outputs(data, strategy.rows)
+        each = [np.where(codes == place, 1.0, -1.0) for place in range(strategy.classes)]
+    return np.concatenate([_through_matrix(strategy, u) for u in each])
+
+
+def _through_matrix(strategy: OutputSums, sums: Array) -> Array:
+    """``B s``, from what every row of ``index`` holds, or all rows that it stands for."""
+    inputs = strategy.matrix.shape[1]
+    with one_thread():  # the same bits, whatever the number of threads
+        each = np.bincount(strategy.index, strategy.row_weights * sums, minlength=inputs)
+        return np.asarray(strategy.matrix @ each)
 
 
 @exact.register
@@ -100,6 +114,8 @@ def _(strategy: JointSums, data: Any, bounds: tuple[Pair, ...]) -> Array:
 
 def _per_outcome(data: Any, strategy: JointSums) -> list[Any]:
     """What each part is measured from."""
+    if isinstance(data, AllTotals):
+        return [*data.each]
     if not isinstance(data, tuple):
         return [*check_output_columns(data, strategy.rows, len(strategy.parts)).T]
     inputs, outcomes, *whose = data

@@ -11,6 +11,8 @@ from privgp.plan.inputs.rows import Chunk
 from privgp.tables.files import Files
 from privgp.tables.table import Table, join_cells
 from privgp.types import Array, Integers
+from privgp.vault.grouped.totals import FileOutcomes
+from privgp.vault.labels import values_of
 from privgp.vault.masked import Sealed
 from privgp.vault.people import person_codes
 from privgp.vault.stream import PrivateRows
@@ -99,6 +101,55 @@ class TableOutput:
     def read(self, table: Any) -> Any:
         """The outputs in a frame, (rows,)."""
         return column_values(table[self.name])
+
+    def reader(self, classes: Sequence[Any] | None) -> "Reading":
+        """From a frame to the outcomes of its rows.
+
+        Parameters
+        ----------
+        classes
+            The declared classes, where outcomes are labels; None: they are numbers.
+
+        """
+        return Reading(self.names, None if classes is None else tuple(classes))
+
+
+def seal_files(
+    outputs: TableOutput, files: Files, rows: Any, classes: Sequence[Any] | None
+) -> Sealed:
+    """The outcomes of rows in files, on the way to the pass that sums them.
+
+    Parameters
+    ----------
+    outputs
+        Must be of the same files as the rows.
+    files
+        Those of the inputs.
+    rows
+        Blocks of them.
+    classes
+        As ``TableOutput.reader`` has it.
+
+    """
+    if outputs.files != files:
+        raise ValueError(ANOTHER)
+    held = FileOutcomes(rows, files, outputs.names, outputs.reader(classes))
+    return Sealed(held, files.rows, outputs.names)
+
+
+@dataclass(frozen=True, repr=False)
+class Reading:
+    """The outcomes in a frame, (rows, columns): numbers, or what stands for a label."""
+
+    names: tuple[str, ...]
+    classes: tuple[Any, ...] | None
+
+    def __call__(self, table: Any) -> Array:
+        if self.classes is None:
+            return np.column_stack([column_values(table[name]) for name in self.names])
+        (name,) = self.names
+        labels = _labels(table[name], self.classes)
+        return values_of(labels, self.classes, len(labels))[:, None]
 
 
 @dataclass(frozen=True, repr=False)

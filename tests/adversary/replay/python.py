@@ -27,10 +27,10 @@ from privgp import (
 )
 from privgp.release.certificate import page
 from tests.adversary.attacks import Released
-from tests.adversary.mechanisms import BUDGET, FEW, ROWS
+from tests.adversary.mechanisms import BUDGET, FEW, ROWS, ends_of_person
 from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_people
 from tests.adversary.replay.leaving import Left, of_files, of_object
-from tests.adversary.replay.tables import ENDS, table_with
+from tests.adversary.replay.tables import ENDS, table, table_with
 
 # Rows whose two datasets have residuals of one size: what is chosen by them does not move.
 SYMMETRIC = ("permute-and-flip, choice", "permute-and-flip, release")
@@ -87,7 +87,7 @@ def unequal() -> tuple[np.ndarray, np.ndarray]:
 
 def from_files(groups: str | None = None, **settings: Any) -> Estimator:
     """Outputs in two files that are read in parts: through inducing inputs, or in cells."""
-    settings = settings or {"inducing": 3, "mechanism": "gaussian"}
+    tallied, settings = bool(settings), settings or {"inducing": 3, "mechanism": "gaussian"}
     model = PrivateGPRegressor(**{**FIXED, **settings})
 
     def fit(y: Any, folder: Path) -> Any:
@@ -95,9 +95,11 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
         for name, part in (("a", made[:6]), ("b", made[6:])):
             part.write_csv(folder / f"{name}.csv")
         opened = open_table(folder, inputs=["x"], output="y", groups=groups)
-        with mock.patch("privgp.models.kinds.inducing.STREAMED", 5):
+        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
             return clone(model).fit(opened.inputs, opened.output, groups=opened.groups)
 
+    if tallied and groups is not None:
+        return Estimator(fit, ends_of_person(PEOPLE))
     return Estimator(fit, ends() if groups is None else of_people(model))
 
 
@@ -130,6 +132,17 @@ def from_table(kind: Any, cells: Any, x_bounds: Any = None) -> Estimator:
     def fit(which: int, _: Path) -> Any:
         made = table_with({**cells, "cost": ENDS["cost"]}, which)
         return clone(model).fit(made[names], made["cost"])
+
+    return Estimator(fit, lambda: (0, 1))
+
+
+def one_fewer() -> Estimator:
+    """A person's two private records, or the second of them alone: how many there are is private."""
+    model = clone(COSTS).set_params(**PRIVATE)
+
+    def fit(fewer: int, _: Path) -> Any:
+        made = table()[fewer:].to_pandas()
+        return clone(model).fit(made[["age"]], made["cost"], groups=made["person"])
 
     return Estimator(fit, lambda: (0, 1))
 
@@ -199,8 +212,10 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, streamed files": from_files(),
     "PrivateGPRegressor, streamed files in cells": from_files(mechanism="laplace"),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
+    "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
     **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
+    "records of people, one fewer": one_fewer(),
     "PrivateGPClassifier, people": labels(PEOPLE),
     "PrivateGPClassifier, records": labels(protect="records", x_bounds=[(0, 1)]),
     **{f"private {kind}": row for kind, row in KINDS_OF_COLUMNS.items()},

@@ -38,7 +38,10 @@ ROUTES = [
     for method in route.methods  # type: ignore[attr-defined]
 ]
 FIXED = {"/static/{name}", "/health", "/signin"}  # the same on every server
-OTHERS = {("POST", "/signout"), ("DELETE", "/api/keys/{number}")}  # about keys alone
+OTHERS = {  # about keys, plans and names of files alone
+    ("POST", "/signout"), ("DELETE", "/api/keys/{number}"), ("DELETE", "/api/tables/{name}"),
+    ("POST", "/api/plans/{number}/reject"), ("POST", "/api/jobs/{number}/retry"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class Dataset:
         with serving(folder) as visit:
             kept = visit("POST", "/api/tables", content=other.write_csv().encode()).json()
             declared = {**DECLARED, **self.declared, "table": kept["table"]}
+            if "x_bounds" not in declared:
+                declared["public_inputs"] = declared["inputs"]
             if visit("POST", "/api/datasets", json=declared).status_code != 201 and self.refused:
                 return None, visit.left
             key = {"name": "ann", "role": "analyst", "datasets": [NAME]}
@@ -192,6 +197,9 @@ SERVED: dict[str, Dataset] = {
     "records, laplace": Dataset(RECORDS, {"mechanism": "laplace"}, cells=ENDS),
     "records of people": Dataset(
         {**RECORDS, "groups": "person"}, {"mechanism": "gaussian"}, cells=ENDS, row=slice(0, 2)
+    ),
+    "records of people, one fewer": Dataset(
+        {**RECORDS, "groups": "person"}, {"mechanism": "gaussian"}, rows=(24, 23),
     ),
     "counts, exposures": Dataset(
         {"output": "cases", "bounds": [0, 50], "likelihood": "poisson", "exposure": "bmi", "max_change": 3},

@@ -169,6 +169,8 @@ def test_its_promise_adds_up_with_others():
         ({"sensitivity": "varah"}, "diagonally dominant"),
         ({"sensitivity": "varah", "dominance": "much"}, "dominance"),
         ({"sensitivity": "varah", "dominance": np.nan}, "dominance"),
+        ({"sensitivity": "varah", "dominance": 1.0, "inducing": 3}, "need no dominance"),
+        ({"sensitivity": "infinity", "inducing": 3}, "inducing inputs go with"),
         ({"dominance": 1.0}, "varah"),
         ({"inducing": 0}, "inducing"),
         ({"inducing": "few"}, "inducing"),

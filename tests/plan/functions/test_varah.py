@@ -10,7 +10,12 @@ from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 
 from privgp.gp.input_maps import collapse
 from privgp.plan.functions.outputs import FunctionModel
-from privgp.plan.functions.varah import dominance, separated_dominance, varah_bound
+from privgp.plan.functions.varah import (
+    dominance,
+    inducing_bound,
+    separated_dominance,
+    varah_bound,
+)
 
 
 @given(
@@ -53,6 +58,32 @@ def test_separated_inputs_have_the_dominance_that_was_declared(seed, rows, apart
     assert declared <= actual
     even = apart * np.arange(rows)[:, None]
     assert declared == pytest.approx(dominance(kernel, 0.5, even, np.ones(rows)), abs=1e-8)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    rows=st.integers(1, 12),
+    noise=st.floats(1e-3, 50.0),
+    v=st.floats(0.1, 9),
+)
+def test_inducing_inputs_need_no_dominance_and_no_input(seed, rows, noise, v):
+    """Against the exact norms, for any rows and inducing inputs; Varah's way is never less."""
+    rng = np.random.default_rng(seed)
+    X, Z = rng.uniform(0, 3, (rows, 1)), rng.uniform(0, 3, (4, 1))
+    kernel = v * RBF(0.5)
+    inputs, index = collapse(X)
+    model = FunctionModel(kernel, noise, inputs, np.bincount(index).astype(float), Z)
+    bound = model.norm("varah")
+    assert bound == inducing_bound(v, noise)
+    assert model.norm("exact") <= bound
+    alone = dominance(kernel, 1e-12, Z, np.ones(4))
+    if alone > 0:
+        assert np.square(kernel(Z, Z)).sum(axis=0).max() / alone >= v * (1 - 1e-9)
+
+
+def test_one_row_nearly_attains_the_bound_of_inducing_inputs():
+    model = FunctionModel(RBF(1.0), 100.0, np.zeros((1, 1)), np.ones(1), np.zeros((1, 1)))
+    assert model.norm("exact") == pytest.approx(model.norm("varah"), rel=0.01)
 
 
 def test_what_is_not_dominant_is_refused():

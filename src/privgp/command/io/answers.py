@@ -18,7 +18,8 @@ from privgp.gp.threads import one_thread
 from privgp.models.published import Published
 from privgp.models.tables import rows_at
 from privgp.plan.inputs.inputs import narrow_kernel
-from privgp.release.prediction import check_coverage, table_columns
+from privgp.release.prediction import check_coverage
+from privgp.release.queries.points import prediction_columns
 from privgp.release.release import Release
 from privgp.tables.parser import list_names
 from privgp.types import Array
@@ -58,22 +59,24 @@ class Answers:
         return -(-rows // BLOCK)
 
     def at(
-        self, X: pl.DataFrame, step: Step, coverage: float, observation: bool
+        self, X: pl.DataFrame, step: Step, coverage: float, observation: bool, simultaneous: bool
     ) -> dict[str, Array]:
-        """The columns by name, by blocks of rows, so that any number fits into memory."""
+        """The columns by name, by blocks of rows, so that any number fits into memory; all rows in one
+        block where intervals hold the function at all of them at once."""
         levels, parts = check_coverage(coverage), []
-        for rows in in_blocks(self.release.names, X, BLOCK, step, "Predicting row"):
+        asked: Any = {"observation": observation, "simultaneous": simultaneous}
+        size = max(X.height, 1) if simultaneous else BLOCK
+        for rows in in_blocks(self.release.names, X, size, step, "Predicting row"):
             with refuse_questions(), one_thread():
-                at = rows_at(self.model, rows)
-                parts.append(
-                    {
-                        f"{prefix}{name}": column
-                        for one, prefix in self.outcomes
-                        for name, column in table_columns(
-                            one.parameters, one, at, levels, observation
-                        ).items()
-                    }
-                )
+                found = prediction_columns(self.release, rows_at(self.model, rows), levels, **asked)
+            pairs = zip(self.outcomes, found, strict=True)
+            parts.append(
+                {
+                    f"{prefix}{name}": column
+                    for (_, prefix), each in pairs
+                    for name, column in each.items()
+                }
+            )
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         if not all(
             np.all(np.isfinite(each)) for each in columns.values() if each.dtype.kind == "f"

@@ -72,6 +72,18 @@ class Mixture:
         # where next to nothing of the mixture lies inside, rounding would decide
         return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
 
+    def above_within(self, value: float, low: float, high: float) -> Array:
+        """At every point the share above a value of what is known to lie in [low, high], (points,).
+
+        If less than 1e-6 of the mixture lies inside, its values are clipped instead.
+        """
+        if not low <= value < high:
+            return np.full(self.means.shape[1], float(value < low))
+        first, last, below = self.below(low), self.below(high), self.below(value)
+        inside = last - first
+        within = (last - below) / np.where(inside > LEAST_INSIDE, inside, 1.0)
+        return np.clip(np.where(inside > LEAST_INSIDE, within, 1.0 - below), 0.0, 1.0)
+
     def _bisect(self, level: Array | float, low: Array, high: Array) -> Array:
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)

@@ -169,8 +169,10 @@ class PrivateFunction(KeptEstimator):
         kernel, noise = signal_and_noise(self.kernel, self.noise_variance, columns)
         if self.inducing is None:
             return FunctionModel(kernel, noise, inputs, counts)
-        if self.sensitivity != "exact":
-            raise ValueError("inducing inputs go with sensitivity='exact' only.")
+        if self.sensitivity not in ("exact", "varah"):
+            raise ValueError("inducing inputs go with sensitivity 'exact' or 'varah' only.")
+        if self.dominance is not None:
+            raise ValueError("inducing inputs need no dominance: leave it out.")
         nodes = check_inducing_inputs(self.inducing, columns)
         if isinstance(nodes, int):
             nodes = inputs[choose_nodes(kernel, inputs, nodes)]

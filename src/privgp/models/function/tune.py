@@ -10,21 +10,36 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
+from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.smoothers import stable_cholesky
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.functions.paths import PathModel
 from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
-from privgp.plan.inputs.arguments import check_choice
+from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.privacy.budget import check_budget
 from privgp.types import Array, Bounds
 
-__all__ = ["ExcursionTask", "PriorDraws", "Task", "Tuned", "tune_for"]
+__all__ = [
+    "ExcursionTask",
+    "MaximumTask",
+    "MeanTask",
+    "PriorDraws",
+    "ProbabilityTask",
+    "Task",
+    "Tuned",
+    "draw_datasets",
+    "tune_for",
+]
 
 LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 300.0, 14)
 SCALES = np.geomspace(5e-4, 8.0, 18)
 ABOVE = np.array([1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0])  # times the least scale that is private
 BEST, SPREAD = 3, 0.5
+MOST_DRAWN = 5_000
 
 
 class Task(Protocol):
@@ -51,6 +66,40 @@ class ExcursionTask:
 
 
 @dataclass(frozen=True)
+class MeanTask:
+    """The value of the function: the mean squared error of one path."""
+
+    def loss(self, mean: Array, std: Array, truth: Array) -> Array:
+        return np.asarray((np.square(mean - truth) + np.square(std)).mean(axis=1))
+
+
+@dataclass(frozen=True)
+class MaximumTask:
+    """Where the function is highest: what is lost, on average, at the point where one path is highest,
+    as one round of Thompson sampling takes it. Values of a path at the points are taken for independent,
+    which overstates the loss of smooth paths. ``repeats``: paths per dataset, from a fixed seed."""
+
+    repeats: int = 32
+
+    def loss(self, mean: Array, std: Array, truth: Array) -> Array:
+        normals = np.random.default_rng(0).standard_normal((self.repeats, mean.shape[1]))
+        best = np.argmax(mean[:, None, :] + std[:, None, :] * normals, axis=2)
+        return np.asarray(truth.max(axis=1) - np.take_along_axis(truth, best, axis=1).mean(axis=1))
+
+
+@dataclass(frozen=True)
+class ProbabilityTask:
+    """The probability that the function is at least a threshold: its mean squared error (Brier score)
+    as the posterior states it."""
+
+    threshold: float = 0.0
+
+    def loss(self, mean: Array, std: Array, truth: Array) -> Array:
+        stated = ndtr((mean - self.threshold) / std)
+        return np.asarray(np.square(stated - (truth >= self.threshold)).mean(axis=1))
+
+
+@dataclass(frozen=True)
 class Tuned:
     """The best setting found: ``paths``, not fitted, with what it promises and its mean loss."""
 
@@ -60,6 +109,59 @@ class Tuned:
     scale: float
     loss: float
     epsilon: float
+
+
+def draw_datasets(
+    kernel: Kernel,
+    noise_variance: float | None,
+    *,
+    rows: int,
+    domain: Bounds,
+    y_bounds: Sequence[float],
+    draws: int = 20,
+    points: int = 60,
+    seed: int = 0,
+) -> PriorDraws:
+    """Simulated datasets for ``tune_for``, from a Gaussian process that the custodian believes in.
+
+    Parameters
+    ----------
+    kernel, noise_variance
+        Of the function, about the middle of the bounds, and of outputs about it; None: the kernel's
+        WhiteKernel. Chosen without looking at the records.
+    rows
+        The number of records of each dataset.
+    domain, y_bounds
+        As ``PosteriorPaths`` has them. Inputs are uniform in the domain; functions and outputs are
+        clipped to the bounds.
+    draws, points
+        How many datasets, and at how many points each function is known.
+    seed
+        Of public randomness.
+
+    Returns
+    -------
+    PriorDraws
+        Outputs and functions about the middle of the bounds.
+
+    """
+    low, high = np.array(domain_pairs("domain", domain)).T
+    bottom, top = check_bounds("y_bounds", y_bounds)
+    half, signal = 0.5 * top - 0.5 * bottom, signal_and_noise(kernel, noise_variance, len(low))
+    for name, count in (("rows", rows), ("draws", draws), ("points", points)):
+        if not 1 <= count <= MOST_DRAWN:
+            raise ValueError(f"{name} must lie between 1 and {MOST_DRAWN:,}.")
+    rng = np.random.default_rng(seed)
+    places = low + (high - low) * qmc.Sobol(len(low), rng=rng).random(points)
+    inputs = low + (high - low) * rng.random((draws, rows, len(low)))
+    outputs, truth = [], []
+    for X in inputs:
+        L = stable_cholesky(evaluate(signal[0], np.vstack([places, X])))
+        f = np.clip(L @ rng.standard_normal(len(L)), -half, half)
+        truth.append(f[:points])
+        y = f[points:] + np.sqrt(signal[1]) * rng.standard_normal(rows)
+        outputs.append(np.clip(y, -half, half))
+    return PriorDraws(inputs, np.array(outputs), places, np.array(truth))
 
 
 def exponential(lengthscale: float) -> Kernel:

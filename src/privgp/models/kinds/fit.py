@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.models.kinds.records import domain, private_inputs, row_count
+from privgp.models.kinds.tallied import Tallied, is_tallied, rows_in_memory
 from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
@@ -18,6 +19,7 @@ from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.types import Array
 from privgp.vault.checks.roles import check_roles
+from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people
 from privgp.vault.validate import column_names, person_ids
 
@@ -46,9 +48,47 @@ class Given:
     public: PublicRows
     exposed: Exposed
 
+    @property
+    def inputs(self) -> Array | None:
+        """By which rows are recognised; None where inputs are private."""
+        return self.public.inputs
 
-def public_rows(model: Published, X: Array, groups: Any, exposed: Exposed) -> Given:
-    """Rows whose inputs are public, where the kernel has them."""
+    def serves(self, plan: Plan) -> bool:
+        """Whether a plan is for such rows, as far as its fingerprint does not tell."""
+        if self.public.inputs is not None:
+            return getattr(plan.strategy, "tally", None) is None
+        return unit_of(plan.parts[0]).several_rows == getattr(self.planned, "people", None)
+
+    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+        """What the vault measures of a plan."""
+        return data
+
+
+def public_rows(
+    model: Published, X: Array, groups: Any, exposed: Exposed, table: Any, plan: Any = None
+) -> Given | Tallied:
+    """Rows whose inputs are public, where the kernel has them; many as a tally.
+
+    Parameters
+    ----------
+    model : estimator
+        What is declared.
+    X : array, (rows, columns)
+        Where the kernel has the rows.
+    groups : column, optional
+        Whose rows they are.
+    exposed : mapping
+        The exposures of counts.
+    table : table
+        What X was made of.
+    plan : Plan, optional
+        Whose cells are used.
+
+    """
+    if is_tallied(model, len(X)):
+        numbers = X if model.inputs_ is None else model.inputs_.numbers(table)
+        rows = rows_in_memory(model, numbers, groups, dict(exposed))
+        return Tallied.of(model, rows, tuple(exposed), plan)
     people = person_ids(groups, len(X))
     exposures = exposed.get(0)
     if model._is_joint():
@@ -65,7 +105,7 @@ def private_count(model: Published, X: Any, groups: Any) -> Given:
     return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)), {})
 
 
-def plan_given(model: Published, rows: Given, earlier: Sequence[Any] = ()) -> Plan:
+def plan_given(model: Published, rows: Given | Tallied, earlier: Sequence[Any] = ()) -> Plan:
     """What a fit on these rows would measure.
 
     Parameters
@@ -78,7 +118,7 @@ def plan_given(model: Published, rows: Given, earlier: Sequence[Any] = ()) -> Pl
         What was measured of every outcome before, if anything.
 
     """
-    if rows.public.inputs is None:
+    if model.protect == "records":
         model = records_to_plan(model)
     questions = [one._question(rows.public.columns) for one in model._alone()]
     for place, exposure in rows.exposed.items():
@@ -116,23 +156,35 @@ def fit_columns(
 
     """
     inputs = people = None
+    rows: Given | Tallied
     if model.protect == "records":
         check_roles(groups, called="groups", X=X)
         inputs = _private_inputs(model, X)
         people, count = person_ids(groups, len(inputs)), len(inputs)
         rows = private_count(model, count, groups)
     else:
-        X = rows_to_fit(model, X)
+        table, X = X, rows_to_fit(model, X)
         count = len(X)
         if model._streams(count):
             model._fit_in_blocks(X, y, groups, plan)
             return
-        rows = public_rows(model, X, groups, exposed(count))
-    data = model._data(y, count, inputs, people)
-    made = _plan_for(model, rows, plan)
+        rows = public_rows(model, X, groups, exposed(count), table, plan)
+    fit_given(model, rows, model._data(y, count, inputs, people), plan, names)
+
+
+def fit_given(
+    model: Published,
+    rows: Given | Tallied,
+    data: Sealed,
+    plan: Any,
+    names: tuple[str, ...] | None = None,
+) -> None:
+    """The same for rows that are known, and outcomes that the vault holds."""
+    made = plan_for(model, rows, plan)
     if model._is_joint():
         made = _with_names(made, names)
-    model._publish_plan(made, data, inputs=rows.public.inputs, rows=count)
+    data = rows._sum_for(data, made)
+    model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
 
 
 def _private_inputs(model: Published, X: Any) -> Any:
@@ -145,13 +197,12 @@ def _private_inputs(model: Published, X: Any) -> Any:
     return inputs
 
 
-def _plan_for(model: Published, rows: Given, plan: Any) -> Any:
+def plan_for(model: Published, rows: Given | Tallied, plan: Any) -> Any:
     """A new plan for these rows, or the given one if it was made for them."""
     if plan is None:
         return plan_given(model, rows)
     made: Any = verify_plan(model, plan, rows.public)
-    whole = getattr(rows.planned, "people", None)
-    if rows.public.inputs is None and unit_of(made.parts[0]).several_rows != whole:
+    if not rows.serves(made):
         raise ValueError(OTHER)
     return made
 

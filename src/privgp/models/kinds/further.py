@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.stacking import Stacked, sums_behind
 from privgp.models.kinds.fit import Exposed, Given, private_count, public_rows
 from privgp.models.kinds.records import private_inputs, row_count
+from privgp.models.kinds.tallied import Tallied
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.counts.exposures import Exposures
@@ -55,35 +56,48 @@ WHICH_RECORDS = (
     "which of them X is: refine a batch before the next update. Nothing was spent."
 )
 
+MOST_SEEN = 2**17  # rows of all batches that show where rows are
+
 if TYPE_CHECKING:
     from privgp.models.published import Published
 
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """Rows at public inputs. ``planned``: what a plan is made from, their inputs; ``exposed``: the
-    exposures of counts, by the place of the output."""
+    """Rows at public inputs. ``rows``: what a plan is made for; ``planned``: their inputs, of many rows
+    those of their cells; ``people``: whose they are."""
 
+    rows: Given | Tallied
     planned: Array
     people: Integers | None
-    exposed: Exposed
 
     @classmethod
     def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
-        rows = rows_at(model, X)
-        return cls(rows, person_ids(groups, len(rows)), exposed)
+        inputs = rows_at(model, X)
+        return cls.given_rows(public_rows(model, inputs, groups, exposed, X))
+
+    @classmethod
+    def given_rows(cls, rows: Given | Tallied) -> Self:
+        """The same of rows that are known."""
+        planned: Any = rows.planned
+        return cls(rows, planned.X, planned.people)
 
     @property
     def inputs(self) -> Array:
-        return self.planned
+        return cast(Array, self.rows.inputs)
+
+    @property
+    def exposed(self) -> Exposed:
+        """The exposures of counts, by the place of the output."""
+        return self.rows.exposed
 
     @property
     def count(self) -> int:
         return len(self.planned)
 
-    def given(self, model: Published, groups: Any) -> Given:
+    def given(self, model: Published, groups: Any) -> Given | Tallied:
         """The rows that a plan is made for."""
-        return public_rows(model, self.planned, groups, self.exposed)
+        return self.rows
 
     def _exposures(self, release: Release, place: int) -> Exposures | None:
         """With the unit of the rates that were released of one output, where these are counts."""
@@ -97,7 +111,7 @@ class PublicInputs:
         ``release``: of one output, the one at this place."""
         counts = self._exposures(release, place)
         expected = None if counts is None else counts.expected
-        rows = fingerprints(self.planned, self.people, expected)
+        rows = fingerprints(self.inputs, self.people, expected)
         same = [each.batch for each in release.spent if each.fingerprint in rows]
         if bool(same) != again:
             raise ValueError(OTHER_ROWS if again else MEASURED)
@@ -109,11 +123,13 @@ class PublicInputs:
         (part,), (answer,) = release.parts, release.answers
         f, each = part.functionals, {one.batch: one for one in part.spent}
         total, new = sum(one.rows for one in each.values()), batch not in each
+        total = min(total, MOST_SEEN)
         mass = np.maximum(f.energy_gram.sum(axis=1), 0.0)
         counts = np.maximum(1, np.rint(mass * (total / mass.sum()))).astype(int)
         exposures = self._exposures(release, place)
         question = replace(question, exposures=exposures)
-        seen = np.vstack([np.repeat(f.nodes, counts, axis=0), self.planned[: None if new else 0]])
+        coming = self._seen() if new else self.planned[:0]
+        seen = np.vstack([np.repeat(f.nodes, counts, axis=0), coming])
         priors = initial_priors(seen, question, learned=question.adapts)
         # All classes are measured alike and leave as much unknown: the first one stands for all.
         about: Any = answer
@@ -134,15 +150,30 @@ class PublicInputs:
         for each, place in zip(part.spent, places(part.spent, functions), strict=True):
             if each.batch == batch:
                 weights = np.ones(self.count) if each.row_weights is None else each.row_weights
-                mass = np.bincount(index, weights * sizes, minlength=len(inputs)).astype(float)
+                held = weights * sizes * self._repeats()
+                mass = np.bincount(index, held, minlength=len(inputs)).astype(float)
                 sums = sums_behind(f.weights[place], f.nodes, inputs, mass, start)
                 found.append(SameRows(place.start, sums, index, weights))
         return tuple(found)
 
+    def _seen(self) -> Array:
+        """Rows that show where they are, every one as often as it is there."""
+        tally = cast(Any, self.rows.planned).tally
+        return self.planned if tally is None else cast(Array, tally.sample(MOST_SEEN))
+
+    def _repeats(self) -> Array:
+        """How many rows each of ``planned`` stands for."""
+        tally = cast(Any, self.rows.planned).tally
+        return np.ones(self.count) if tally is None else np.asarray(tally.counts, dtype=float)
+
     def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
-        """What the vault measures."""
-        data: Sealed = model._data(y, self.count)
+        """The outcomes, checked."""
+        data: Sealed = model._data(y, row_count(X))
         return data
+
+    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+        """What the vault measures of a plan."""
+        return self.rows._sum_for(data, plan)
 
 
 @dataclass(frozen=True)
@@ -188,9 +219,13 @@ class PrivateRecords:
         )
 
     def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
-        """What the vault measures."""
+        """Records, checked."""
         people = person_ids(groups, self.planned)
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
+        return data
+
+    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+        """What the vault measures of a plan."""
         return data
 
 

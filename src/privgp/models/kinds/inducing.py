@@ -11,7 +11,7 @@ from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.promise import simulation
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import are_several, whole_number
-from privgp.plan.inputs.rows import LARGEST, STREAMED, ArrayRows, PeopleRows, Rows, mark_rows
+from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, mark_rows
 from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.question.rules import ONE, check_rules
@@ -27,15 +27,10 @@ MOST_ROWS = 1000  # of one person that are used, unless declared
 
 
 def streams(model: Published, rows: int) -> bool:
-    """Whether this many rows go through inducing inputs, in blocks: one number at public inputs. Anything
-    else is reduced to distinct inputs, or to sums."""
+    """Whether rows go through inducing inputs, in blocks: one number at public inputs, where these were
+    asked for. Anything else is reduced to distinct inputs, or to cells."""
     one = not are_several(model.y_bounds) and model.likelihood == "gaussian"
-    if not one or model.protect == "records":
-        return False
-    if model.inducing is not None or model.most_rows is not None:
-        return True
-    usual = model.objective == "posterior" and model.reconstruct == "posterior"
-    return rows > STREAMED and usual
+    return one and model.protect != "records" and model.inducing is not None
 
 
 def array_rows(model: Published, X: Array, groups: Any) -> ArrayRows | PeopleRows:

@@ -8,20 +8,32 @@ from typing import Any, ClassVar, Self
 from privgp.models.files import (
     columns_to_fit,
     columns_to_plan,
+    fit_in_place,
     fit_table,
     is_read_in_blocks,
+    is_read_in_place,
     plan_table,
+    rows_in_place,
 )
 from privgp.models.kept import names_of
-from privgp.models.kinds.fit import check_names, fit_columns, plan_given, private_count, public_rows
+from privgp.models.kinds.fit import (
+    Given,
+    check_names,
+    fit_columns,
+    plan_given,
+    private_count,
+    public_rows,
+)
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.kinds.records import row_count
+from privgp.models.kinds.tallied import Tallied
 from privgp.models.kinds.updates import measure_further
 from privgp.models.planned import with_column_names
 from privgp.models.published import Published
 from privgp.models.tables import locate_columns, rows_to_plan
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
+from privgp.tables.table import in_memory
 from privgp.types import Array
 from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import seal_outcome
@@ -37,31 +49,43 @@ class RowsModel(Published):
 
     def _plan_table(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
         """What a ``fit`` on this table would measure."""
+        X = in_memory(X)
         check_order(X=X, groups=groups, exposure=exposure)
         if is_read_in_blocks(X, self):
             return plan_table(self, X, groups)
         names, asked = names_of(X), self
+        if is_read_in_place(X, self):
+            asked, rows = rows_in_place(self, X, groups, exposure)
+            return with_column_names(plan_given(asked, rows), names)
         X, groups, exposure = columns_to_plan(self, X, groups, exposure)
+        table = X
         if self.protect != "records":
             asked, X = rows_to_plan(self, X)
-        return with_column_names(asked._plan(X, groups, exposure=exposure), names)
+        return with_column_names(asked._plan(X, groups, exposure, table), names)
 
-    def _plan(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
-        """A plan for rows as the kernel has them, or for a number of private records."""
+    def _plan(self, X: Any, groups: Any, exposure: Any, table: Any) -> Plan:
+        """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
+        was made of."""
         if self.protect == "records":
-            rows = private_count(self, X, groups)
-        elif self._streams(len(X)):
+            return self._plan_given(private_count(self, X, groups))
+        if self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
-        else:
-            rows = public_rows(self, X, groups, self._exposures_by_place(exposure, len(X)))
+        exposed = self._exposures_by_place(exposure, len(X))
+        return self._plan_given(public_rows(self, X, groups, exposed, table))
+
+    def _plan_given(self, rows: Given | Tallied) -> Plan:
         made: Plan = plan_given(self, rows)
         return made
 
     def _fit(self, X: Any, y: Any, groups: Any, plan: Any, exposure: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement."""
+        X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         if is_read_in_blocks(X, self):
             fit_table(self, X, y, groups, plan)
+            return self
+        if is_read_in_place(X, self):
+            fit_in_place(self, X, y, groups, plan, exposure)
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         names = column_names(y) if self._is_joint() else None
@@ -82,6 +106,7 @@ class RowsModel(Published):
         exposure: Any = None,
     ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
+        X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         if self._is_joint():

@@ -112,6 +112,7 @@ def measure_further(
     plan = plan_given(asking, rows.given(asking, groups), earlier)
     if model._is_joint():
         plan = replace(plan, output_names=model.output_names_)
+    data = rows._sum_for(data, plan)
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import numpy as np
 
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
+from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE
 from privgp.privacy.sensitivity import WHOLE, column_norms
@@ -59,9 +59,7 @@ class ClassSums(OfEveryClass, OutputSums):
 
         Rows of one person may move between different pairs of classes, so their norms are added.
         """
-        norms = column_norms(self.matrix)[self.index] * self.row_weights
-        if self.people is not None:
-            norms = np.bincount(self.people, norms).astype(float) * (1.0 + rounding(self.rows))
+        norms = self.per_person(column_norms(self.matrix)[self.index] * self.row_weights)
         return 2.0 * ROOT_TWO * float(norms.max()) * (1.0 + 8.0 * UNIT_ROUNDOFF)
 
 
@@ -83,7 +81,9 @@ def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
     pure, people = strategy.law in PURE, strategy.people
     kind = ClassGroupSums if pure else ClassSums
     parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
-    if people is not None and not pure:  # everybody moves as far as one row would
+    if (
+        people is not None and not pure and strategy.tally is None
+    ):  # everybody moves as far as one row would
         norms = np.bincount(people, column_norms(strategy.matrix)[strategy.index])
         parts["row_weights"] = (1.0 / np.maximum(norms, 1.0))[people]
     return kind(**parts, classes=classes)

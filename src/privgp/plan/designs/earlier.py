@@ -49,6 +49,8 @@ class Weighing(Protocol):
     @property
     def sizes(self) -> Array: ...
     @property
+    def repeats(self) -> Array: ...
+    @property
     def index(self) -> Integers: ...
 
 
@@ -74,6 +76,7 @@ class SameRows:
         """Sums over rows of both weights times a factor each, (numbers, numbers of the strategy)."""
         shape = self.sums.shape[1], strategy.matrix.shape[1]
         weights = self.row_weights * strategy.row_weights * strategy.sizes * factors
+        weights = weights * strategy.repeats
         rows = coo_array((weights, (self.index, strategy.index)), shape=shape)
         return np.asarray(self.sums @ (rows.tocsr() @ strategy.matrix.T))
 

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.kernels.evaluate import diagonal, evaluate, mean_variance
 from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import JITTERS, stable_cholesky
-from privgp.plan.functions.varah import dominance, varah_bound
+from privgp.plan.functions.varah import dominance, inducing_bound, varah_bound
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array, Positive
@@ -136,6 +136,8 @@ class FunctionModel:
         """
         if sensitivity == "exact":
             return float(self.exact_norms().max())
+        if sensitivity == "varah" and self.nodes is not None:
+            return inducing_bound(diagonal(self.kernel, self.inputs).max(), self.noise_variance)
         if sensitivity == "varah":
             actual = dominance(self.kernel, self.noise_variance, self.inputs, self.counts)
             if declared is not None and not actual >= declared:

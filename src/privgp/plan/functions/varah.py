@@ -1,6 +1,6 @@
 """Varah's bound of the sensitivity to outputs, which needs no inverse and may be declared. For a
 strictly diagonally dominant K, ``||K^-1||_inf`` is at most 1 over the dominance,
-``min_i (K_ii - sum_{j != i} |K_ij|)``. Proof and scope: docs/proofs/function.md."""
+``min_i (K_ii - sum_{j != i} |K_ij|)``. Inducing inputs need no dominance. Proof and scope: docs/proofs/function.md."""
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -69,6 +69,24 @@ def separated_dominance(
     sums = values.sum() + values[:left].sum()
     # a little less, so that inputs exactly so far apart are not refused for rounding errors
     return float(v + noise_variance - sums - 1e-9 * (v + noise_variance))
+
+
+def inducing_bound(variance: float, noise_variance: float) -> float:
+    """``sqrt(v / (v + s^2)) / s``: how far one unit of output moves a function through inducing inputs.
+
+    It holds for any rows and any inducing inputs. Varah's bound of their inverse kernel matrix, which
+    the papers suggest, is never less.
+
+    Parameters
+    ----------
+    variance
+        The largest k(x, x) of an input.
+    noise_variance
+        s^2, of an output about the function.
+
+    """
+    share = variance / (variance + noise_variance)
+    return float(np.sqrt(share / noise_variance)) * (1.0 + rounding(8))
 
 
 def varah_bound(dominance: float) -> float:

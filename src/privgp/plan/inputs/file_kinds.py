@@ -86,7 +86,12 @@ def known_table(files: Files, kinds: Inputs) -> KnownTable:
 
 
 def locate_rows(frame: Any, kinds: Inputs, path: str) -> Array:
-    """The coordinates of rows of a file, (rows, width).
+    """The coordinates of rows of a file, (rows, width); see ``read_numbers``."""
+    return kinds.coordinates(read_numbers(frame, kinds, path))
+
+
+def read_numbers(frame: Any, kinds: Inputs, path: str) -> Array:
+    """The numbers of rows of a file, (rows, names).
 
     Parameters
     ----------
@@ -112,7 +117,7 @@ def locate_rows(frame: Any, kinds: Inputs, path: str) -> Array:
         if any(missing_cells(each).any() for each in cells):
             raise TableError(f"{told} of '{path}' must hold a value in every row.")
         try:
-            parts.append(column.coordinates(column.numbers(cells)))
+            parts.append(column.numbers(cells))
         except (ValueError, OverflowError):
             raise TableError(f"{told} of '{path}' must hold {column.holds} in every row.") from None
     return np.hstack(parts)

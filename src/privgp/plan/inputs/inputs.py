@@ -48,6 +48,8 @@ class Inputs:
         known = getattr(table, "kinds", declared)  # a table read from files may know it already
         if isinstance(known, Inputs):
             return known  # type: ignore[return-value]
+        if table is not None and table.places:
+            declared = {key: ("place", crs) for key, crs in table.places} | dict(declared or {})
         if declared is None:
             _refuse_others(table)
             kinds = [] if table is None else [kind_of(cells) for cells in table.cells]

@@ -45,8 +45,7 @@ class Totals:
     ``mark``: of the rows, by which they are told from others;
     ``absolute``: sum of |b|, (measured,); ``gram``: of b b^T; ``cross``: of b k(Z, x)^T, (measured,
     nodes); ``kernel_gram``: of k(Z, x) k(Z, x)^T; and the last three with every row counted by its share
-    in a person's rows, which are the same where every row is a person. ``parts``: how many rows are in
-    every part of cells, where cells are measured."""
+    in a person's rows, which are the same where every row is a person."""
 
     rows: int
     persons: int
@@ -60,7 +59,6 @@ class Totals:
     kernel_gram: Array
     shared_gram: Array
     shared_cross: Array
-    parts: Array
 
 
 @dataclass
@@ -156,7 +154,6 @@ class RowColumns:
             found.get("kernel_gram", empty),
             found.get("shared_gram", gram),
             found.get("shared_cross", cross),
-            found.get("parts", empty),
         )
 
 

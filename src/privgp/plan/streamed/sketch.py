@@ -17,7 +17,6 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import node_smoother, stable_cholesky
 from privgp.gp.threads import one_thread_of_loops
 from privgp.plan.build import Budget, Question
-from privgp.plan.cells import SEEN, Cells, cell_count
 from privgp.plan.choice import Goal, aware_matrix, indicators
 from privgp.plan.designs.hypotheses import Masses, design_models, hypotheses_for, several_scales
 from privgp.plan.designs.noise_aware import Hypothesis, log_variance_left
@@ -27,7 +26,6 @@ from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, sample, 
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Outputs, Unbiased
 from privgp.plan.part import Part
-from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import (
     RESIDUAL_ROWS,
     Columns,
@@ -78,12 +76,9 @@ def sketch_plan(
     inducing: int | Array | None,
     engine: Engine | None = None,
 ) -> Sketch:
-    """Choose what is measured of a row: its cell, unless inducing inputs were asked for, or Gaussian noise,
-    or people have several rows each."""
+    """Choose what is measured of a row through inducing inputs."""
     engine = engine or Threads()
     if inducing is None:
-        if rows.persons is None and question.mechanism != GAUSSIAN:
-            return sketch_cells(rows, question, budget, engine)
         inducing = usual_inducing_count(rows.columns)
     seen = sample(rows, SAMPLE, engine)
     priors = initial_priors(seen, question, learned=question.adapts)
@@ -105,20 +100,6 @@ def goal_of(question: Question, seen: Array) -> Goal:
     """The targets; some of the sampled rows where none were given."""
     inputs, index = collapse(spread_out(seen, TARGETS))
     return question.goal(inputs, np.bincount(index).astype(float))
-
-
-def sketch_cells(rows: Rows, question: Question, budget: Budget, engine: Engine) -> Sketch:
-    """Choose cells from a public sample of the rows, as many as the budget can tell apart."""
-    seen = sample(rows, SEEN, engine)
-    priors = initial_priors(seen, question, learned=question.adapts)
-    kinds = question.inputs
-    scales = spreads(seen) if kinds is None else kinds.scales(seen)
-    dimensions = seen.shape[1] if kinds is None else kinds.dimensions
-    count = cell_count(rows.count, dimensions, budget.sum_variance(question))
-    columns = CellColumns(Cells.of(seen, scales, count))
-    centres = columns.cells.centres
-    kind = Outputs(centres, np.arange(len(centres)), design_gap=np.inf, cells=columns.sum_count)
-    return Sketch(question, budget, priors, columns, seen, goal_of(question, seen), kind)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from privgp.plan.strategy import (
     Sums,
     energy_weight,
 )
-from privgp.plan.streamed.cells import CellColumns
 from privgp.plan.streamed.columns import Columns, GroupColumns, Totals, person_weight
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.sensitivity import (
@@ -27,7 +26,7 @@ from privgp.privacy.sensitivity import (
 )
 from privgp.types import Array, Integers, later
 
-AnyColumns = Columns | GroupColumns | CellColumns
+AnyColumns = Columns | GroupColumns
 ENERGIES = Lattice.for_size(float(LARGEST))  # of sums of squares over a chunk
 
 
@@ -108,7 +107,7 @@ class StreamedGroups(StreamedSums):
     """Sums over groups of rows, every row in one of them; protected by pure noise."""
 
     law: ClassVar[str] = LAPLACE
-    columns: GroupColumns | CellColumns
+    columns: GroupColumns
 
     def sensitivity(self) -> float:
         """In the sum of absolute values. Of a person's rows each moves its own share of it."""

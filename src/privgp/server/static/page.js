@@ -95,6 +95,28 @@ function kindOf(text) {
   return made;
 }
 
+// One question per input, answered no at first; one no makes all inputs private.
+function askWhatIsPublic() {
+  const names = words($("inputs").value);
+  const before = new Set(publicInputs());
+  $("public-inputs").replaceChildren(...names.map((name, k) => {
+    const box = make("input", { type: "checkbox", id: `public-${k}`, value: name });
+    box.checked = before.has(name);
+    box.addEventListener("change", showPrivateInputs);
+    return make("p", { class: "check" }, box, make("label", { for: `public-${k}` }, `Yes, everyone may see ${name} of every person`));
+  }));
+  showPrivateInputs();
+}
+
+const publicInputs = () => [...document.querySelectorAll("#public-inputs input:checked")].map((box) => box.value);
+
+function showPrivateInputs() {
+  const names = words($("inputs").value);
+  $("private-inputs").hidden = names.length > 0 && publicInputs().length === names.length;
+}
+
+if ($("inputs")) $("inputs").addEventListener("input", askWhatIsPublic);
+
 trying($("register"), "submit", async () => {
   if (!$("bounds").value.trim() === !$("classes").value.trim()) {
     throw new Error("Give either the bounds of the output or its classes.");
@@ -114,8 +136,11 @@ trying($("register"), "submit", async () => {
   if ($("exposure").value.trim()) asked.exposure = $("exposure").value.trim();
   if ($("classes").value.trim()) asked.classes = words($("classes").value);
   if ($("groups").value.trim()) asked.groups = $("groups").value.trim();
-  if ($("x-bounds").value.trim()) {
+  asked.public_inputs = publicInputs();
+  if (!$("private-inputs").hidden) {
+    if (!$("x-bounds").value.trim()) throw new Error("Give the bounds of the private inputs, or state that everyone may see them.");
     asked.protect = "records";
+    asked.public_inputs = [];
     asked.x_bounds = words($("x-bounds").value).map(pairOf);
   }
   await send("/api/datasets", asked);
@@ -127,6 +152,7 @@ async function showKeys() {
   fill($("keys"), keys.map((key) => {
     const revoke = make("button", { type: "button", "aria-label": `Revoke the key of ${key.name}` }, "Revoke");
     trying(revoke, "click", async () => {
+      if (!window.confirm(`Revoke the key of ${key.name}? Its jobs that wait are not carried out.`)) return;
       await ask(`/api/keys/${key.id}`, { method: "DELETE" });
       await showKeys();
     });
@@ -135,18 +161,38 @@ async function showKeys() {
       when(key.made_at), key.revoked_at ? `revoked ${when(key.revoked_at)}` : revoke,
     );
   }));
+  const named = Object.fromEntries(keys.map((key) => [key.id, key.name]));
+  fill($("events"), (await ask("/api/events")).map((each) => row(
+    when(each.at), named[each.key] || each.key, each.kind, named[each.about] || each.about,
+  )));
+}
+
+async function showUnusedTables() {
+  const unused = await ask("/api/tables");
+  $("unused").hidden = !unused.length;
+  $("unused-tables").replaceChildren(...unused.map((each) => {
+    const button = make("button", { type: "button", "aria-label": `Delete ${each.table}` }, "Delete");
+    trying(button, "click", async () => {
+      await ask(`/api/tables/${encodeURIComponent(each.table)}`, { method: "DELETE" });
+      await showUnusedTables();
+    });
+    return make("li", {}, `${each.table}, uploaded ${when(each.made_at)} `, button);
+  }));
 }
 
 trying($("add-key"), "submit", async () => {
   const asked = {
     name: $("key-name").value.trim(), role: $("key-role").value, datasets: words($("key-datasets").value),
   };
+  if ($("key-days").value) asked.days = Number($("key-days").value);
   const made = await send("/api/keys", asked);
   $("new-key").textContent = `Shown this once: ${made.key}`;
   await showKeys();
 });
 
-if ($("keys")) showKeys().catch((problem) => say(problem.message, true));
+if ($("keys")) {
+  Promise.all([showKeys(), showUnusedTables()]).catch((problem) => say(problem.message, true));
+}
 
 // a dataset: planner, plans, releases, ledger
 
@@ -261,27 +307,36 @@ function release(plan) {
   });
 }
 
-function next(plan) {
-  if (plan.carried_out_by) return make("a", { href: `/releases/${plan.carried_out_by}` }, "See the release");
-  if (!plan.fits) return "more than is left";
-  const button = make("button", { type: "button" }, plan.approved_at ? "Release …" : "Approve");
-  if (plan.approved_at) {
-    button.addEventListener("click", () => release(plan));
-    return button;
-  }
-  if (!dataset.custodian) return "a custodian must approve it";
+// A button that sends one request and then shows where things stand.
+function acting(title, path, told) {
+  const button = make("button", { type: "button" }, title);
   trying(button, "click", async () => {
-    await ask(`/api/plans/${plan.id}/approve`, { method: "POST" });
-    say("Approved for one release.");
+    await ask(path, { method: "POST" });
+    say(told);
     await refresh();
   });
   return button;
 }
 
-const state = (plan) => {
-  if (plan.carried_out_by) return "released";
-  return plan.approved_at ? `approved by ${plan.approved_by}` : "planned";
-};
+function next(plan) {
+  if (plan.state === "released") return make("a", { href: `/releases/${plan.carried_out_by}` }, "See the release");
+  if (plan.state === "running") return "being carried out";
+  if (plan.state === "failed") return acting("Try again", `/api/jobs/${plan.job}/retry`, "Trying again. Nothing is charged twice.");
+  if (!plan.fits) return "more than is left";
+  const reject = acting(plan.state === "approved" ? "Withdraw" : "Reject", `/api/plans/${plan.id}/reject`, "It will not be carried out.");
+  if (plan.state === "approved") {
+    const button = make("button", { type: "button" }, "Release …");
+    button.addEventListener("click", () => release(plan));
+    return dataset.custodian ? make("span", {}, button, " ", reject) : button;
+  }
+  if (!dataset.custodian) return plan.state === "rejected" ? "" : "a custodian must approve it";
+  const approve = acting("Approve", `/api/plans/${plan.id}/approve`, "Approved for one release.");
+  return plan.state === "rejected" ? approve : make("span", {}, approve, " ", reject);
+}
+
+const state = (plan) => ({
+  approved: `approved by ${plan.approved_by}`, rejected: `rejected by ${plan.rejected_by}`, failed: `failed: ${plan.error}`,
+}[plan.state] || plan.state);
 
 const KINDS = { charge: "charge", answer: "release stored" };
 

@@ -4,7 +4,7 @@ from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Tex
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
-REVISION = "1"  # of the newest migration
+REVISION = "2"  # of the newest migration
 
 metadata = MetaData()
 
@@ -18,6 +18,7 @@ keys = Table(
     metadata,
     Column("id", Text, primary_key=True),
     *_text("name", "role", "hash", "made_at", "revoked_at"),
+    Column("ends", Integer, nullable=False, default=0),  # when it expires; 0: never
 )
 grants = Table(
     "server_grants",
@@ -36,13 +37,14 @@ datasets = Table(
     "server_datasets",
     metadata,
     Column("name", Text, primary_key=True),
-    *_text("declared", "made_at"),
+    *_text("declared", "made_at", "digest"),  # digest: SHA-256 of the table's bytes
 )
 plans = Table(
     "server_plans",
     metadata,
     Column("id", Text, primary_key=True),
     *_text("dataset", "key", "told", "guarantee", "made_at", "approved_at", "approved_by"),
+    *_text("rejected_at", "rejected_by"),
     Column("file", LargeBinary, nullable=False),
 )
 jobs = Table(
@@ -67,4 +69,10 @@ functions = Table(
     Column("id", Text, primary_key=True),
     *_text("dataset", "kind", "told", "made_at"),
     Column("points", Integer, nullable=False),  # that were answered: the file is never behind
+)
+events = Table(
+    "server_events",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    *_text("at", "key", "kind", "about"),
 )

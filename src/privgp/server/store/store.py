@@ -15,9 +15,9 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
-    delete,
     func,
     insert,
+    or_,
     select,
     true,
     update,
@@ -30,6 +30,8 @@ from privgp.server.store.keys import CUSTODIAN, Who, agrees, new_key, parts
 
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 SESSION = 12 * 3600  # seconds
+DAY = 24 * 3600
+REVOKED = "The key that asked for this was revoked. Nothing was drawn."
 Row = dict[str, Any]
 
 
@@ -63,10 +65,14 @@ class Rows:
 class Keys(Rows):
     """Keys, and who is signed in."""
 
-    def add_key(self, name: str, role: str, datasets: tuple[str, ...] = ()) -> tuple[str, str]:
-        """A new key's number and the key itself, which is kept nowhere."""
+    def add_key(
+        self, name: str, role: str, datasets: tuple[str, ...] = (), days: int | None = None
+    ) -> tuple[str, str]:
+        """A new key's number and the key itself, which is kept nowhere. ``days``: until it expires."""
         number, key, kept = new_key()
-        row = {"id": number, "name": name, "role": role, "hash": kept, "made_at": now()}
+        ends = 0 if days is None else int(time.time()) + days * DAY
+        row: Row = {"id": number, "name": name, "role": role, "hash": kept, "ends": ends}
+        row["made_at"] = now()
         with self.database.write() as connection:
             known = set(connection.execute(select(s.datasets.c.name)).scalars())
             if not set(datasets) <= known:
@@ -77,18 +83,26 @@ class Keys(Rows):
         return number, key
 
     def has_custodian(self) -> bool:
-        where = and_(s.keys.c.role == CUSTODIAN, s.keys.c.revoked_at == "")
+        where = and_(s.keys.c.role == CUSTODIAN, _is_valid())
         return self._found(select(s.keys.c.id).where(where)) is not None
 
     def keys(self) -> list[Row]:
         granted, c = self._all(select(s.grants)), s.keys.c
-        rows = self._all(select(c.id, c.name, c.role, c.made_at, c.revoked_at).order_by(c.made_at))
+        shown = c.id, c.name, c.role, c.made_at, c.revoked_at, c.ends
+        rows = self._all(select(*shown).order_by(c.made_at))
         held = [[g["dataset"] for g in granted if g["key"] == row["id"]] for row in rows]
-        return [{**row, "datasets": own} for row, own in zip(rows, held, strict=True)]
+        pairs = zip(rows, held, strict=True)
+        return [{**row, "ends": moment(row["ends"]), "datasets": own} for row, own in pairs]
 
     def revoke(self, number: str) -> None:
-        revoked = update(s.keys).where(s.keys.c.id == number).values(revoked_at=now())
-        if self._write(revoked, delete(s.sessions).where(s.sessions.c.key == number)) == 0:
+        """End a key, who is signed in with it, and its jobs that wait."""
+        waits = and_(s.jobs.c.key == number, s.jobs.c.state == WAITING)
+        changed = self._write(
+            update(s.keys).where(s.keys.c.id == number).values(revoked_at=now()),
+            update(s.sessions).where(s.sessions.c.key == number).values(ends=0),
+            update(s.jobs).where(waits).values(state=FAILED, error=REVOKED),
+        )
+        if changed == 0:
             raise absent()
 
     def who(self, key: str) -> Who | None:
@@ -96,7 +110,7 @@ class Keys(Rows):
         number, secret = parts(key)
         row = self._found(select(s.keys).where(s.keys.c.id == number))
         known = agrees(secret, None if row is None else row["hash"])  # as long for any key
-        if row is None or not known or row["revoked_at"]:
+        if row is None or not known or row["revoked_at"] or 0 < row["ends"] < time.time():
             return None
         return Who(row["id"], row["name"], row["role"])
 
@@ -104,8 +118,7 @@ class Keys(Rows):
         """A token for a cookie, of the form of a key."""
         number, token, kept = new_key()
         row = {"id": number, "key": who.key, "hash": kept, "ends": int(time.time()) + SESSION}
-        old = s.sessions.c.ends < int(time.time())
-        self._write(delete(s.sessions).where(old), insert(s.sessions).values(**row))
+        self._write(insert(s.sessions).values(**row))
         return token
 
     def who_has_session(self, token: str) -> Who | None:
@@ -113,7 +126,7 @@ class Keys(Rows):
         joined = s.sessions.join(s.keys, s.sessions.c.key == s.keys.c.id)
         columns = (s.sessions.c.hash, s.sessions.c.ends, s.keys.c.id, s.keys.c.name, s.keys.c.role)
         asked = select(*columns).select_from(joined)
-        where = and_(s.sessions.c.id == number, s.keys.c.revoked_at == "")
+        where = and_(s.sessions.c.id == number, _is_valid())
         row = self._found(asked.where(where))
         known = agrees(secret, None if row is None else row["hash"])
         if row is None or not known or row["ends"] < time.time():
@@ -122,7 +135,7 @@ class Keys(Rows):
 
     def sign_out(self, token: str) -> None:
         number, _ = parts(token)
-        self._write(delete(s.sessions).where(s.sessions.c.id == number))
+        self._write(update(s.sessions).where(s.sessions.c.id == number).values(ends=0))
 
 
 class Jobs(Rows):
@@ -173,10 +186,19 @@ class Jobs(Rows):
             connection.execute(insert(s.jobs).values(**made))
             return made
 
-    def job_of(self, kind: str, asked: Mapping[str, Any]) -> str:
-        """The job that was asked for this, or nothing."""
+    def job_of(self, kind: str, asked: Mapping[str, Any]) -> Row | None:
+        """The job that was asked for this, if there is one."""
         where = and_(s.jobs.c.kind == kind, s.jobs.c.asked == _to_text(asked))
-        return str((self._found(select(s.jobs.c.id).where(where)) or {"id": ""})["id"])
+        return self._found(select(s.jobs).where(where))
+
+    def retry(self, who: Who, number: str) -> Row:
+        """Let a failed job run again, under the key that asks: what it charged is charged once."""
+        c = s.jobs.c
+        values = {"state": WAITING, "error": "", "progress": 0.0, "doing": "", "key": who.key}
+        failed = and_(c.id == number, c.state == FAILED)
+        if self._write(update(s.jobs).where(failed).values(**values)) == 0:
+            raise Refused(409, "Only a job that failed can be tried again.")
+        return self._first(select(s.jobs).where(c.id == number))
 
     def has_job(self, who: Who, kind: str, retry: str) -> bool:
         c = s.jobs.c
@@ -190,8 +212,10 @@ class Jobs(Rows):
         return self._first(select(s.jobs).where(and_(c.id == number, own)))
 
     def next_job(self) -> Row | None:
-        """The oldest job that waits, which then runs."""
-        asked = select(s.jobs).where(s.jobs.c.state == WAITING).order_by(s.jobs.c.place).limit(1)
+        """The oldest job that waits and whose key is valid, which then runs."""
+        joined = s.jobs.join(s.keys, s.jobs.c.key == s.keys.c.id)
+        ready = and_(s.jobs.c.state == WAITING, _is_valid())
+        asked = select(s.jobs).select_from(joined).where(ready).order_by(s.jobs.c.place).limit(1)
         with self.database.write() as connection:
             exclude_others(connection)
             row = connection.execute(asked).mappings().first()
@@ -215,22 +239,46 @@ class Jobs(Rows):
         self._write(again.values(state=WAITING, progress=0.0, doing=""))
 
 
-class Store(Keys, Jobs):
+class Events(Rows):
+    """An append-only log: who did what, by the number of the key."""
+
+    def log(self, key: str, kind: str, about: str) -> None:
+        with self.database.write() as connection:
+            exclude_others(connection)
+            last = connection.execute(select(func.max(s.events.c.number))).scalar() or 0
+            row = {"number": last + 1, "at": now(), "key": key, "kind": kind, "about": about}
+            connection.execute(insert(s.events).values(**row))
+
+    def events(self, most: int) -> list[Row]:
+        """The newest events, the newest first."""
+        return self._all(select(s.events).order_by(s.events.c.number.desc()).limit(most))
+
+
+class Store(Keys, Jobs, Events):
     """All that is remembered."""
 
     # datasets
 
-    def check_new(self, name: str, table: str) -> None:
-        """Refuse a name or a table that is registered already: the people of a table have one budget."""
+    def check_new(self, declared: Mapping[str, Any], digest: str) -> None:
+        """Refuse a name that is taken, and a table whose people have a budget that is not shared."""
         with self.database.read() as connection:
-            _check_new(connection, name, table)
+            _check_new(connection, declared, digest)
 
-    def add_dataset(self, name: str, declared: Mapping[str, Any]) -> None:
+    def add_dataset(self, declared: Mapping[str, Any], digest: str) -> None:
+        """Register a dataset. ``digest``: SHA-256 of its table."""
         with self.database.write() as connection:
             exclude_others(connection)
-            _check_new(connection, name, declared["table"])
-            row = {"name": name, "declared": json.dumps(dict(declared)), "made_at": now()}
-            connection.execute(insert(s.datasets).values(**row))
+            _check_new(connection, declared, digest)
+            row = {"name": declared["name"], "declared": json.dumps(dict(declared))}
+            connection.execute(insert(s.datasets).values(made_at=now(), digest=digest, **row))
+
+    def tables_in_use(self) -> set[str]:
+        """The names of the tables that datasets are made of, or that jobs have yet to read."""
+        ahead = s.jobs.c.state.in_((WAITING, RUNNING, FAILED))
+        jobs = self._all(select(s.jobs.c.asked).where(ahead))
+        kept = [*(row["declared"] for row in self._all(select(s.datasets)))]
+        texts = [*kept, *(row["asked"] for row in jobs)]
+        return {str(json.loads(text).get("table", "")) for text in texts}
 
     def datasets(self, who: Who) -> list[Row]:
         """All that the key may see."""
@@ -267,7 +315,24 @@ class Store(Keys, Jobs):
     def approve(self, who: Who, number: str) -> None:
         self.plan(who, number)
         where = and_(s.plans.c.id == number, s.plans.c.approved_at == "")
-        self._write(update(s.plans).where(where).values(approved_at=now(), approved_by=who.name))
+        values = {
+            "approved_at": now(),
+            "approved_by": who.name,
+            "rejected_at": "",
+            "rejected_by": "",
+        }
+        self._write(update(s.plans).where(where).values(**values))
+
+    def reject(self, who: Who, number: str) -> None:
+        """Reject a plan, or withdraw its approval: it is not carried out until it is approved again."""
+        self.plan(who, number)
+        values = {
+            "rejected_at": now(),
+            "rejected_by": who.name,
+            "approved_at": "",
+            "approved_by": "",
+        }
+        self._write(update(s.plans).where(s.plans.c.id == number).values(**values))
 
     def add_release(self, **row: Any) -> None:
         self._add_once(s.releases, row)
@@ -322,12 +387,32 @@ class Store(Keys, Jobs):
         return self._all(asked)
 
 
-def _check_new(connection: Connection, name: str, table: str) -> None:
+def _check_new(connection: Connection, declared: Mapping[str, Any], digest: str) -> None:
     rows = connection.execute(select(s.datasets)).mappings().all()
-    if any(name == row["name"] for row in rows):
+    if any(declared["name"] == row["name"] for row in rows):
         raise Refused(409, "A dataset of this name is registered already.")
-    if any(table == json.loads(row["declared"])["table"] for row in rows):
-        raise Refused(409, "This table is registered already: its people have one budget.")
+    for row in rows:
+        known = json.loads(row["declared"])
+        if known["table"] != declared["table"] and (not digest or digest != row["digest"]):
+            continue
+        account = known.get("account") or known["name"]
+        if declared.get("account") != account:
+            raise Refused(
+                409,
+                f"This table is registered already, and its people have one budget: give "
+                f"account = {account} to ask for something else within it.",
+            )
+
+
+def _is_valid() -> ColumnElement[bool]:
+    """Whether a key is neither revoked nor expired."""
+    c = s.keys.c
+    return and_(c.revoked_at == "", or_(c.ends == 0, c.ends > int(time.time())))
+
+
+def moment(seconds: float) -> str:
+    """A moment as text, from seconds since 1970; nothing for never."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else ""
 
 
 def _sees(who: Who, name: ColumnElement[str]) -> ColumnElement[bool]:

@@ -17,6 +17,7 @@ from privgp.server.views.view import COLUMNS, view
 NO_PLACES = (
     "GeoJSON needs exactly two inputs, named longitude and latitude or lon and lat, in degrees."
 )
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how one begins
 MOST_SHOWN = 20  # entries of an array in a comment
 
 
@@ -27,7 +28,8 @@ def csv_of(release: Release, output: str) -> str:
     frames = []
     for place in range(count):
         panels = shown["panels"][place::count]
-        frame = pl.DataFrame(panels[0]["points"], schema=_apart(shown["inputs"]), orient="row")
+        names = _apart([plain_text(name) for name in shown["inputs"]])
+        frame = pl.DataFrame(panels[0]["points"], schema=names, orient="row")
         for panel in panels:
             for name in _present(panel):
                 title = _free_name(f"{name} of {panel['output']}", frame.columns)
@@ -35,7 +37,14 @@ def csv_of(release: Release, output: str) -> str:
         if shown["simulation"]:
             frame = frame.with_columns(pl.lit(True).alias(_free_name("simulation", frame.columns)))
         frames.append(frame)
-    return pl.concat(frames).write_csv()
+    whole = pl.concat(frames)
+    texts = pl.col(pl.String).map_elements(plain_text, return_dtype=pl.String)
+    return whole.with_columns(texts).write_csv()
+
+
+def plain_text(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 def geojson_of(release: Release, output: str) -> str:

@@ -73,8 +73,10 @@ def _pair_names(given: Any) -> Iterator[tuple[Hashable, Any]]:
     names = getattr(given, "names", None)
     if isinstance(names, tuple):  # a table of this package, whose cells may be in files
         yield from zip(names, getattr(given, "cells", (None,) * len(names)), strict=True)
-    elif given is None or is_lazy(given):
-        return  # a lazy table is refused elsewhere
+    elif given is None:
+        return
+    elif is_lazy(given):
+        yield from ((name, None) for name in given.collect_schema().names())
     elif isinstance(given, list | tuple) and given and isinstance(given[0], Mapping):
         yield from ((name, None) for name in given[0])
     elif (labels := labels_of(given)) is not None:

@@ -1,0 +1,237 @@
+"""What people ask of a fitted or loaded model besides predictions: all of it free post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from privgp.gp.threads import one_thread
+from privgp.models.queries.districts import average_areas
+from privgp.models.tables import rows_at
+from privgp.release.prediction import check_coverage
+from privgp.release.queries.areas import Areas
+from privgp.release.queries.averages import Average, average
+from privgp.release.queries.points import (
+    NOT_OBSERVATION,
+    band,
+    exceed,
+    prediction_columns,
+    sample,
+)
+from privgp.release.release import Release
+from privgp.tables.table import absent, columns_by_name, frame_of
+from privgp.types import Array, Table
+
+
+class Queries:
+    """Draws, tables, thresholds and averages of what a model released."""
+
+    if TYPE_CHECKING:
+        _released: Release
+        feature_names_in_: Any
+
+    def sample_y(self, X: Table, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Joint draws of the released function at the rows of X: public randomness, free.
+
+        Every draw is a function that the release holds for plausible, noise for privacy included. The
+        mean of many is what ``predict`` says; like that, a draw may pass the bounds of the outputs.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            At most 10,000 rows.
+        n_samples : int
+            How many draws.
+        random_state : int, RandomState or None
+            The seed. None: other draws every time.
+
+        Returns
+        -------
+        array (rows, n_samples)
+            With several outcomes, or the probabilities of classes: (rows, quantities, n_samples).
+
+        """
+        rows = self._locate(X)
+        with one_thread():
+            return sample(self._released, rows, n_samples, random_state)
+
+    def exceeds(self, X: Table, t: Any) -> Array:
+        """The probability that the released function exceeds ``t`` at every row of X.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            Where to ask.
+        t : float
+            In units of the output, of the rate, or a probability of classes. With several outcomes one
+            for all, one each, or a dict by their names.
+
+        Returns
+        -------
+        array (rows,)
+            With several outcomes, or the probabilities of classes: (rows, quantities).
+
+        """
+        rows = self._locate(X)
+        with one_thread():
+            return exceed(self._released, rows, t)
+
+    def predict_frame(
+        self,
+        X: Table,
+        coverage: float = 0.9,
+        *,
+        observation: bool = False,
+        simultaneous: bool = False,
+    ) -> Any:
+        """Predictions as a data frame with the columns mean, std, low and high.
+
+        Labels have the most probable one, and the probability of each with low and high. With several
+        outcomes every column begins with the name of its outcome.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            Where to predict.
+        coverage : float
+            Of the intervals from low to high.
+        observation : bool
+            Whether intervals are those of new outputs.
+        simultaneous : bool
+            Whether intervals hold the function at all rows at once.
+
+        Returns
+        -------
+        data frame
+            Of the library of X, with its index; of pandas where X is no data frame.
+
+        """
+        levels = check_coverage(coverage)
+        rows, release = self._locate(X), self._released
+        with one_thread():
+            each = prediction_columns(
+                release, rows, levels, observation=observation, simultaneous=simultaneous
+            )
+        prefixes = [f"{name}_" for name in self._prefixes()]
+        found = {
+            f"{prefix}{name}": column
+            for prefix, columns in zip(prefixes or [""], each, strict=True)
+            for name, column in columns.items()
+        }
+        return _with_index(frame_of(found, X), X)
+
+    def average(
+        self, X: Table, weights: Any = None, by: Any = None, coverage: float = 0.9
+    ) -> Average:
+        """Weighted averages of the released function: of districts, of groups, of a population.
+
+        With more than 4,000 different rows, rows that lie close stand for one another.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            Public points to average over, such as addresses, or the inhabitants of a census.
+        weights : array (rows,) or str, optional
+            Public weights of the rows, or the name of a column of X. None: equal.
+        by : array (rows,) or str, optional
+            What to average over each: a label per row, or the name of a column of X. None: all rows.
+        coverage : float
+            Of the intervals.
+
+        Returns
+        -------
+        Average
+
+        """
+        name = by if isinstance(by, str) else str(getattr(by, "name", None) or "label")
+        table: Any = X
+        inputs: Any = X
+        if isinstance(by, str) or isinstance(weights, str):
+            given = columns_by_name(X)
+            weights, by = (_column(given, each) for each in (weights, by))
+            known = [str(each) for each in getattr(self, "feature_names_in_", given)]
+            inputs = {each: given[each] for each in given if each in known}
+        rows = self._locate(inputs)
+        with one_thread():
+            return average(self._released, rows, weights, by, coverage, name=name, table=table)
+
+    def areas(
+        self,
+        polygons: Any,
+        X: Table | None = None,
+        *,
+        weights: Any = None,
+        name: str | None = None,
+        fixed: Mapping[str, Any] | None = None,
+        points: int = 400,
+        coverage: float = 0.9,
+    ) -> Areas:
+        """Averages of the released function over areas, such as districts.
+
+        The inputs must hold a place: one that was declared, or two named as coordinates are. Needs the
+        extra ``geo``.
+
+        Parameters
+        ----------
+        polygons : GeoDataFrame, path of a GeoJSON file, or what is in one
+            GeoJSON has longitudes and latitudes. Polygons are in the units of inputs that are two plain
+            numbers.
+        X : table (rows, inputs), optional
+            Points to average over in the areas that hold them, such as addresses. None: a regular grid in
+            every area.
+        weights : array (rows,) or str, optional
+            Public weights of the rows of X, such as inhabitants, or the name of a column of X.
+        name : str, optional
+            The property that names the areas. None: name, label, id or code, or their numbers from 1.
+        fixed : dict, optional
+            A value for every other input, by its name, where X is not given.
+        points : int
+            About how many points of a grid are in each area.
+        coverage : float
+            Of the intervals.
+
+        Returns
+        -------
+        Areas
+            An ``Average`` with ``to_geojson()`` and ``plot()``.
+
+        """
+        check_is_fitted(self)
+        release = self._released
+        with one_thread():
+            return average_areas(self, release, polygons, X, weights, name, fixed, points, coverage)
+
+    def _band(self, X: Table, coverage: float, observation: bool) -> tuple[Array, Array]:
+        """A band that holds the function at all rows of X at once."""
+        if observation:
+            raise ValueError(NOT_OBSERVATION)
+        levels = check_coverage(coverage)
+        rows = self._locate(X)
+        with one_thread():
+            return band(self._released, rows, levels)
+
+    def _locate(self, X: Any) -> Array:
+        """Where the kernel has the rows of X."""
+        check_is_fitted(self)
+        return rows_at(self, X)
+
+    def _prefixes(self) -> tuple[str, ...]:
+        """The names that columns begin with; none where there is one outcome."""
+        return self._released.output_names or ()
+
+
+def _column(given: dict[str, Any], asked: Any) -> Any:
+    if not isinstance(asked, str):
+        return asked
+    if absent(given, [asked]):
+        raise ValueError(f"X has no column {asked!r}: its columns are {', '.join(given)}.")
+    return given[asked]
+
+
+def _with_index(frame: Any, X: Any) -> Any:
+    """A frame with the index of a table that has one, as those of pandas do."""
+    if hasattr(frame, "index") and hasattr(X, "index") and hasattr(X, "columns"):
+        frame.index = X.index
+    return frame

@@ -1,0 +1,274 @@
+"""Public rows in blocks, in memory or in files, and their sums: see ``Source``.
+
+Blocks are worked on anywhere and in any order. Only sums of whole numbers, least and largest numbers come
+back, so the result does not depend on how rows are cut into blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import add
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from privgp.engine.local import Engine, Watch
+from privgp.gp.threads import one_thread
+from privgp.plan.inputs.file_kinds import read_numbers
+from privgp.plan.inputs.file_rows import numbers as plain_numbers
+from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
+from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.inputs.rows import block_number, runs
+from privgp.plan.inputs.tally import Grouped, People, fraction_bits, group_rows
+from privgp.tables.files import BATCH, Files
+from privgp.types import Array, Integers
+
+Read = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Batch:
+    """Some rows of a block.
+
+    Attributes
+    ----------
+    first : int
+        The place of the first among the rows of the block.
+    numbers : array, (rows, inputs)
+        Public inputs.
+    classes : array, (rows,), optional
+        How many rows their people have, as in ``People``.
+    exposures : array, (rows, counts)
+        Between 0 and 1.
+    held : object
+        What was read of other columns.
+
+    """
+
+    first: int
+    numbers: Array
+    classes: Integers | None
+    exposures: Array
+    held: Any = None
+
+    @property
+    def rows(self) -> slice:
+        """Which rows of the block they are."""
+        return slice(self.first, self.first + len(self.numbers))
+
+
+class Held(Protocol):
+    """Where inputs are read from."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def kinds(self) -> Inputs | None: ...
+    def read(
+        self, first: int, stop: int, others: Sequence[str], read: Read | None
+    ) -> tuple[Array, Any]:
+        """The inputs of a range of rows, and what is read of other columns."""
+
+    def part(self, first: int, stop: int) -> Self:
+        """What a worker needs to read this range, whose places stay as they are."""
+
+
+@dataclass(frozen=True, repr=False)
+class ArrayInputs:
+    """Inputs in memory, (rows, inputs); ``first``: the place of the first of them."""
+
+    numbers: Array
+    kinds: Inputs | None = None
+    first: int = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self.numbers)
+
+    def read(
+        self, first: int, stop: int, others: Sequence[str], read: Read | None
+    ) -> tuple[Array, Any]:
+        return self.numbers[first - self.first : stop - self.first], None
+
+    def part(self, first: int, stop: int) -> Self:
+        return replace(self, numbers=self.numbers[first:stop], first=first)
+
+
+@dataclass(frozen=True, repr=False)
+class FileColumns:
+    """Inputs in files, which whoever works on a block reads."""
+
+    files: Files
+    names: tuple[str, ...]
+    kinds: Inputs | None = None
+
+    @property
+    def rows(self) -> int:
+        return self.files.rows
+
+    def read(
+        self, first: int, stop: int, others: Sequence[str], read: Read | None
+    ) -> tuple[Array, Any]:
+        inputs, held = [], []
+        wanted = list(dict.fromkeys([*self.names, *others]))
+        for _, path, frame in self.files.batches(wanted, first, stop):
+            if self.kinds is None:
+                inputs.append(plain_numbers(frame, self.names, path))
+            else:
+                inputs.append(read_numbers(frame, self.kinds, path))
+            if read is not None:
+                held.append(read(frame))
+        return np.concatenate(inputs), np.concatenate(held) if held else None
+
+    def part(self, first: int, stop: int) -> Self:
+        return self
+
+
+@dataclass(frozen=True, repr=False)
+class Blocks:
+    """Rows that are read in blocks; see ``Source``.
+
+    Attributes
+    ----------
+    held : Held
+        The inputs.
+    people : People, optional
+        Whose rows they are; None: every row is a person.
+    exposed : array, (rows, counts), optional
+        What counts are counted over.
+    first, stop : int
+        The range of rows of a block.
+    exposures : tuple of float
+        The largest exposure of every count.
+
+    """
+
+    held: Held
+    people: People | None = None
+    exposed: Array | None = None
+    first: int = 0
+    stop: int = -1
+    exposures: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, held: Held, people: People | None = None, exposed: Array | None = None) -> Self:
+        """All rows."""
+        largest = () if exposed is None else tuple(exposed.max(axis=0).tolist())
+        return cls(held, people, exposed, 0, held.rows, largest)
+
+    @property
+    def count(self) -> int:
+        return self.stop - self.first if self.people is None else self.people.used
+
+    @property
+    def persons(self) -> int | None:
+        return None if self.people is None else self.people.persons
+
+    @property
+    def kinds(self) -> Inputs | None:
+        return self.held.kinds
+
+    def parts(self, engine: Engine) -> list[Self]:
+        """Ranges of rows, which can be sent to workers."""
+        each = runs(-(-self.stop // BATCH), block_number(self.stop, engine))
+        return [self._part(BATCH * first, min(BATCH * stop, self.stop)) for first, stop in each]
+
+    def _part(self, first: int, stop: int) -> Self:
+        people, exposed = self.people, self.exposed
+        if people is not None:
+            people = replace(people, classes=people.classes[first:stop])
+        if exposed is not None:
+            exposed = exposed[first:stop]
+        held = self.held.part(first, stop)
+        return replace(self, held=held, people=people, exposed=exposed, first=first, stop=stop)
+
+    def batches(self, others: Sequence[str] = (), read: Read | None = None) -> Iterator[Batch]:
+        """The rows of a block, some at a time.
+
+        Parameters
+        ----------
+        others : sequence of str
+            Names of other columns, which may be private.
+        read : callable, optional
+            From a frame to one value per row.
+
+        """
+        for start in range(self.first, self.stop, BATCH):
+            stop = min(start + BATCH, self.stop)
+            numbers, held = self.held.read(start, stop, others, read)
+            here = slice(start - self.first, stop - self.first)
+            classes = None if self.people is None else self.people.classes[here]
+            exposures = np.zeros((len(numbers), 0))
+            if self.exposed is not None:
+                exposures = self.exposed[here] * (1.0 / np.array(self.exposures))
+            yield Batch(here.start, numbers, classes, exposures, held)
+
+    def limits(self, engine: Engine) -> Limits:
+        found: Limits = self._sum(_limits, engine)
+        return found
+
+    def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
+        found: Integers = self._sum(Counting(tuple(axes)), engine)
+        return found
+
+    def group(self, grid: Grid, engine: Engine) -> Grouped:
+        found: Grouped = self._sum(Grouping(grid, fraction_bits(self.count)), engine)
+        return found
+
+    def _sum(self, function: Callable[[Batch], Any], engine: Engine) -> Any:
+        return sum_parts(partial(fold, function), self.parts(engine), engine)
+
+
+def fold(function: Callable[[Batch], Any], block: Blocks) -> Any:
+    """The sum of a function of all batches of a block."""
+    total = None
+    with one_thread():
+        for batch in block.batches():
+            part = function(batch)
+            total = part if total is None else add(total, part)
+    return total
+
+
+def sum_parts(
+    function: Callable[[Any], Any],
+    blocks: Sequence[Any],
+    engine: Engine,
+    watch: Watch | None = None,
+) -> Any:
+    """The sum of a function of all blocks, in whatever order they are done."""
+    total = None
+    for part in engine.map(function, blocks, watch):
+        total = part if total is None else add(total, part)
+    return total
+
+
+def _limits(batch: Batch) -> Limits:
+    return Limits.of(batch.numbers)
+
+
+@dataclass(frozen=True, repr=False)
+class Counting:
+    """Rows in every bin along each input, (inputs, bins)."""
+
+    axes: tuple[Axis, ...]
+
+    def __call__(self, batch: Batch) -> Integers:
+        found = []
+        for axis, column in zip(self.axes, batch.numbers.T, strict=True):
+            grid = Grid((axis,))
+            keys = grid.keys(grid.places(column[:, None]))
+            found.append(np.bincount(keys, minlength=BINS))
+        return np.array(found)
+
+
+@dataclass(frozen=True, repr=False)
+class Grouping:
+    """Public sums over the rows of every cell."""
+
+    grid: Grid
+    bits: int
+
+    def __call__(self, batch: Batch) -> Grouped:
+        return group_rows(self.grid, batch.numbers, batch.classes, batch.exposures, self.bits)

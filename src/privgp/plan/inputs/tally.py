@@ -1,0 +1,364 @@
+"""Public rows reduced to cells of a fine grid: how many rows are in each, and where.
+
+Everything that is planned or measured of many rows is a function of their tally. One pass counts rows, and
+another sums their outputs: both are grouped sums of whole numbers. Proof: docs/proofs/engine.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from privgp.engine.lattice import whole_multiples
+from privgp.engine.local import Engine
+from privgp.plan.inputs.grid import (
+    BINS,
+    Axis,
+    Grid,
+    Limits,
+    even_axis,
+    fine_axis,
+    step_count,
+    whole_axis,
+)
+from privgp.plan.inputs.inputs import Inputs
+from privgp.types import Array, Integers, later
+
+# How many rows a person may have, each of which then counts one over it: few numbers, so that few cells
+# are told apart by them.
+LADDER = np.array(sorted({m * 2**j for j in range(25) for m in (4, 5, 6, 7)} | {1, 2, 3}))
+CLASSES = 128  # more than there are
+NARROW, ROUNDS = 16, 8  # bins that half of the rows lie in at least; passes until they do
+NOT_TOGETHER = "the parts do not belong together."
+MOST_ROWS = 2**32
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Sums over the rows of every cell that has some.
+
+    Attributes
+    ----------
+    keys : array, (cells,)
+        Which cells they are, ascending; of people, also how many rows each has.
+    sums : array, (cells, columns)
+        Rows, places along every input, and exposures, as whole numbers.
+    lows, highs : array, (cells, inputs)
+        The least and the largest number along every input.
+
+    """
+
+    keys: Integers
+    sums: Integers
+    lows: Array
+    highs: Array
+
+    @classmethod
+    def of(cls, keys: Integers, sums: Integers, lows: Array, highs: Array) -> Self:
+        """Of rows, or of parts of cells."""
+        if not len(keys):
+            return cls(keys, sums, lows, highs)
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        return cls(
+            ordered[first],
+            np.add.reduceat(sums[order], first),
+            np.minimum.reduceat(lows[order], first),
+            np.maximum.reduceat(highs[order], first),
+        )
+
+    def __add__(self, other: Grouped) -> Grouped:
+        return Grouped.of(
+            np.concatenate([self.keys, other.keys]),
+            np.concatenate([self.sums, other.sums]),
+            np.concatenate([self.lows, other.lows]),
+            np.concatenate([self.highs, other.highs]),
+        )
+
+
+class Source(Protocol):
+    """Rows of public inputs, wherever they are. What they hold is summed there."""
+
+    @property
+    def count(self) -> int:
+        """Rows that are used."""
+
+    @property
+    def persons(self) -> int | None:
+        """People whose rows they are; None: every row is a person."""
+
+    @property
+    def kinds(self) -> Inputs | None:
+        """What the columns are; None: numbers."""
+
+    @property
+    def exposures(self) -> tuple[float, ...]:
+        """The largest of every exposure that counts are counted over."""
+
+    def limits(self, engine: Engine) -> Limits: ...
+    def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
+        """Rows in every bin along each input, (inputs, bins)."""
+
+    def group(self, grid: Grid, engine: Engine) -> Grouped: ...
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Rows by the cells of a grid. All of it is public.
+
+    Attributes
+    ----------
+    grid : Grid
+        The cells.
+    keys : array, (cells,)
+        Those that hold rows.
+    counts : array, (cells,)
+        How many.
+    numbers : array, (cells, inputs)
+        The mean input of each: the input itself where all of its rows have it.
+    each : array, (cells,)
+        At least as many rows as every person with rows in the cell has; 1 where every row is a person.
+    people : int, optional
+        How many people there are; None: every row is one.
+    exposures : array, (cells, counts), optional
+        The mean exposure of every count.
+    inputs : Inputs, optional
+        What the columns are; None: numbers.
+
+    """
+
+    grid: Grid
+    keys: Integers
+    counts: Integers
+    numbers: Array
+    each: Integers
+    people: int | None = later(None)
+    exposures: Array | None = later(None)
+    inputs: Inputs | None = later(None)
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together, as only a file can have them."""
+        cells = (len(self.keys),)
+        fits = (
+            self.keys.shape == self.counts.shape == self.each.shape == cells != (0,)
+            and self.numbers.shape == (*cells, len(self.grid.axes))
+            and bool(np.all(np.diff(self.keys) > 0))
+            and bool(np.all(self.counts >= 1))
+            and int(self.keys[0]) >= 0
+            and bool(np.all(self.keys % CLASSES < len(LADDER)) or self.people is None)
+            and self.rows <= MOST_ROWS
+            and (self.people is not None or bool(np.all(self.each == 1)))
+            and (self.people is None or np.array_equal(self.each, LADDER[self.keys % CLASSES]))
+        )
+        if not fits:
+            raise ValueError(NOT_TOGETHER)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are used."""
+        return int(self.counts.sum())
+
+    @property
+    def units(self) -> int:
+        """How many people there are."""
+        return self.rows if self.people is None else self.people
+
+    @property
+    def coordinates(self) -> Array:
+        """Where the kernel has every cell, (cells, columns)."""
+        return self.numbers if self.inputs is None else self.inputs.coordinates(self.numbers)
+
+    @property
+    def weights(self) -> Array:
+        """How much a row of every cell counts: all rows of a person at most 1 together, (cells,)."""
+        return 1.0 / self.each
+
+    def sample(self, most: int) -> Array:
+        """About ``most`` rows, evenly taken in the order of the cells, (rows, columns)."""
+        rows = self.rows
+        taken = rows if rows <= most else most
+        places = ((np.arange(taken) + 0.5) * (rows / taken)).astype(np.int64)
+        return self.coordinates[np.searchsorted(np.cumsum(self.counts), places, side="right")]
+
+    @property
+    def bits(self) -> int:
+        """Bits behind the point of a number in [-1, 1], such that sums over all rows fit 63 bits."""
+        return fraction_bits(self.rows)
+
+    def equals(self, other: Grouped) -> bool:
+        """Whether rows with these sums have this tally."""
+        return np.array_equal(self.keys, other.keys) and np.array_equal(
+            self.counts, other.sums[:, 0]
+        )
+
+
+def fraction_bits(rows: int) -> int:
+    """``2**bits * rows <= 2**62``, and at most 40."""
+    return min(40, 62 - rows.bit_length())
+
+
+def tally_rows(source: Source, engine: Engine) -> Tally:
+    """Reduce rows to cells of a fine grid, by a few passes over public columns.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    engine : Engine
+        The workers that read them.
+
+    """
+    if not 1 <= source.count <= MOST_ROWS:
+        raise ValueError(f"there must be between 1 and {MOST_ROWS:,} rows.")
+    return tally_of(source, find_grid(source, engine), engine)
+
+
+def find_grid(source: Source, engine: Engine) -> Grid:
+    """A grid of cells that hold about equally many rows along every input."""
+    limits = source.limits(engine)
+    few, steps = limits.few, step_count(limits)
+    ends = list(zip(limits.low.tolist(), limits.high.tolist(), strict=True))
+    if few.all():
+        return Grid(tuple(whole_axis(*pair) for pair in ends))
+    bins = [even_axis(*pair) for pair in ends]
+    for _ in range(ROUNDS):
+        counts = source.histograms(bins, engine)
+        narrow = [_half(own) for own in counts]
+        wide = [stop - first >= NARROW for first, stop in narrow]
+        if np.all(few | wide):
+            break
+        bins = [_closer(axis, *half) for axis, half in zip(bins, narrow, strict=True)]
+    axes = []
+    for pair, is_few, axis, own in zip(ends, few, bins, counts, strict=True):
+        edges = np.linspace(axis.knots[0], axis.knots[-1], BINS + 1)
+        axes.append(whole_axis(*pair) if is_few else fine_axis(pair, edges, own, steps))
+    return Grid(tuple(axes))
+
+
+def _half(counts: Integers) -> tuple[int, int]:
+    """The bins between which the middle half of the rows lies."""
+    total = np.cumsum(counts)
+    first, last = np.searchsorted(total, [0.25 * total[-1], 0.75 * total[-1]])
+    return int(first), int(last) + 1
+
+
+def _closer(axis: Axis, first: int, stop: int) -> Axis:
+    """Bins about the middle half of the rows, where that lies in few of them: rows beyond are counted in
+    the outermost."""
+    if stop - first >= NARROW:
+        return axis
+    edges = np.linspace(axis.knots[0], axis.knots[-1], BINS + 1)
+    width = edges[1] - edges[0]
+    low, high = edges[first] - width, edges[stop] + width
+    finer = low < high and np.isfinite(BINS / (high - low)) and high - low > 1e-9 * abs(low)
+    return Axis(np.array([low, high]), np.array([BINS])) if finer else axis
+
+
+def tally_of(source: Source, grid: Grid, engine: Engine) -> Tally:
+    """The tally of rows on a grid."""
+    found, people = source.group(grid, engine), source.persons
+    counts, inputs = found.sums[:, 0], len(grid.axes)
+    means = grid.means(found.sums[:, 1 : 1 + inputs], counts)
+    numbers = np.where(found.lows == found.highs, found.lows, means)
+    numbers = np.clip(numbers, found.lows, found.highs)
+    exposures = None
+    if source.exposures:
+        scale = np.array(source.exposures) / 2.0 ** fraction_bits(source.count)
+        mean = (found.sums[:, 1 + inputs :] + 0.5) / counts[:, None] * scale
+        exposures = np.minimum(mean, np.array(source.exposures))
+    ones = np.ones(len(counts), dtype=np.int64)
+    each = ones if people is None else LADDER[found.keys % CLASSES]
+    return Tally(grid, found.keys, counts, numbers, each, people, exposures, source.kinds)
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose rows they are, as far as it matters: how many rows their person has.
+
+    Attributes
+    ----------
+    classes : array, (rows,)
+        The rung of the ladder; -1 for rows that are not used.
+    persons : int
+        How many people there are.
+
+    """
+
+    classes: Integers
+    persons: int
+
+    @classmethod
+    def of(cls, codes: Integers, most: int | None) -> Self:
+        """From a code of every row's person.
+
+        Parameters
+        ----------
+        codes : array, (rows,)
+            Equal for rows of one person.
+        most : int, optional
+            Rows of a person that are used, the first ones; None: all.
+
+        """
+        order = np.argsort(codes, kind="stable")
+        ordered = codes[order]
+        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+        counts = np.diff(np.append(starts, len(order)))
+        used = counts if most is None else np.minimum(counts, most)
+        found = np.repeat(np.searchsorted(LADDER, used), counts)
+        if most is not None:
+            rank = np.arange(len(order)) - np.repeat(starts, counts)
+            found[rank >= most] = -1
+        classes = np.empty(len(order), dtype=np.int64)
+        classes[order] = found
+        return cls(classes, len(counts))
+
+    @property
+    def used(self) -> int:
+        """How many rows are used."""
+        return int(np.count_nonzero(self.classes >= 0))
+
+
+def group_rows(
+    grid: Grid, numbers: Array, classes: Integers | None, exposures: Array, bits: int
+) -> Grouped:
+    """Public sums over rows.
+
+    Parameters
+    ----------
+    grid : Grid
+        The cells.
+    numbers : array, (rows, inputs)
+        Public inputs.
+    classes : array, (rows,), optional
+        As in ``People``.
+    exposures : array, (rows, counts)
+        Between 0 and 1.
+    bits : int
+        Of exposures behind the point.
+
+    """
+    places = grid.places(numbers)
+    keys, counted = keys_of(grid, places, classes)
+    parts = (
+        np.ones(len(keys), dtype=np.int64),
+        grid.offsets(places),
+        whole_multiples(exposures, bits),
+    )
+    sums = np.column_stack(parts)
+    if counted is not None:
+        keys, sums, numbers = keys[counted], sums[counted], numbers[counted]
+    return Grouped.of(keys, sums, numbers, numbers)
+
+
+def keys_of(
+    grid: Grid, places: Sequence[Array], classes: Integers | None
+) -> tuple[Integers, Integers | None]:
+    """The key of every row, and the rows that are used; None: all."""
+    keys = grid.keys(places)
+    if classes is None:
+        return keys, None
+    return keys * CLASSES + classes, np.flatnonzero(classes >= 0)

@@ -1,0 +1,321 @@
+"""What a custodian is asked, what is written down, and what a revoked key leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import time
+
+import numpy as np
+import pytest
+import uvicorn
+from sqlalchemy import update
+
+from privgp.server.declared import Declared
+from privgp.server.guard import Guard
+from privgp.server.settings import hold_folder
+from privgp.server.start import TimedProtocol, bind_socket
+from privgp.server.store import schema
+from privgp.server.views.exports import plain_text
+from tests.server.world import ANALYST, CUSTODIAN, NONE, declared, running, settings, table_of
+
+PRIVATE = {"protect": "records", "x_bounds": [[0, 100]]}
+
+
+def upload(world, content=None):
+    sent = table_of() if content is None else content
+    return world.ask(CUSTODIAN, "POST", "/api/tables", content=sent).json()["table"]
+
+
+def register(world, body):
+    return world.ask(CUSTODIAN, "POST", "/api/datasets", json=body)
+
+
+# inputs are private by default
+
+
+def test_inputs_are_private_unless_a_custodian_states_otherwise(world):
+    body = declared("by default", upload(world, table_of(first=500)))
+    del body["public_inputs"]
+    answer = register(world, body)
+    assert answer.status_code == 422
+    assert "age is private" in answer.json()["error"]
+    assert register(world, {**body, **PRIVATE}).status_code == 201
+    shown = world.get(CUSTODIAN, "/api/datasets/by default")
+    assert (shown["protect"], shown["public_inputs"]) == ("records", [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"public_inputs": ["age"], **PRIVATE}, "public inputs need no x_bounds"),
+        ({"public_inputs": ["weight"]}, "must be names of inputs"),
+        ({"public_inputs": ["age"], "inputs": ["age", "weight"]}, "weight is private"),
+    ],
+)
+def test_what_is_public_fits_together(world, changed, problem):
+    answer = register(world, {**declared("none", "none.csv"), **changed})
+    assert answer.status_code == 422
+    assert problem in answer.json()["error"]
+
+
+def test_the_page_of_a_dataset_states_what_is_public(world):
+    text = world.ask(ANALYST, "GET", "/datasets/visits").text
+    assert "Public" in text
+    assert "age of every person" in text
+
+
+def test_datasets_of_earlier_versions_keep_their_meaning():
+    kept = declared("old", "old.csv")
+    del kept["public_inputs"]
+    assert Declared.from_store(kept).public_inputs == ("age",)
+    assert Declared.from_store({**kept, **PRIVATE}).public_inputs == ()
+
+
+# one table, one account
+
+
+def test_the_same_bytes_get_no_second_budget(world):
+    """Whatever the upload is called and whatever is asked of it."""
+    body = declared("a second budget", upload(world), **PRIVATE)
+    answer = register(world, body)
+    assert answer.status_code == 409
+    assert "account = visits" in answer.json()["error"]
+
+
+def test_datasets_of_one_table_share_an_account(tmp_path):
+    with running(tmp_path) as world:
+        body = declared("bands", upload(world), account="visits", bounds=[0, 4000])
+        assert register(world, {**body, "epsilon": 7.0}).status_code == 422
+        other = {**body, "table": upload(world, table_of(first=33))}
+        assert register(world, other).status_code == 422
+        assert register(world, body).status_code == 201
+        plan = world.plan(CUSTODIAN, "bands")
+        number = world.released(CUSTODIAN, "bands", plan, "of-a-shared-one")
+        assert world.get(CUSTODIAN, f"/api/releases/{number}")["dataset"] == "bands"
+        left = [
+            world.get(CUSTODIAN, f"/api/datasets/{n}")["remaining"] for n in ("visits", "bands")
+        ]
+        assert left[0] == left[1] < 2.0
+
+
+def test_people_who_are_others_can_have_the_same_public_inputs(tmp_path):
+    with running(tmp_path) as world:
+        others = table_of([str(float(n)) for n in np.arange(24)])
+        body = declared("other people", upload(world, others))
+        assert register(world, body).status_code == 409
+        assert register(world, {**body, "unrelated": True}).status_code == 201
+
+
+# keys and approvals
+
+
+def test_jobs_of_a_revoked_key_that_wait_are_not_carried_out(tmp_path, monkeypatch):
+    with running(tmp_path) as world:
+        worker = world.client.app.state.service.worker
+        monkeypatch.setattr(worker.store, "next_job", lambda: None)  # busy with something else
+        body = {"name": "gone", "role": "analyst", "datasets": ["visits"]}
+        made = world.ask(CUSTODIAN, "POST", "/api/keys", json=body).json()
+        world.keys["gone"] = made["key"]
+        fast = {"epsilon": 0.5, "delta": 1e-6}
+        job = world.ask("gone", "POST", "/api/datasets/visits/plans", json=fast).json()
+        world.ask(CUSTODIAN, "DELETE", f"/api/keys/{made['id']}")
+        monkeypatch.undo()
+        job = world.finished(CUSTODIAN, job)
+        assert job["state"] == "failed"
+        assert "revoked" in job["error"]
+
+
+def test_a_key_expires(world):
+    body = {"name": "for a day", "role": "custodian", "days": 1}
+    made = world.ask(CUSTODIAN, "POST", "/api/keys", json=body).json()
+    headers = {"Authorization": f"Bearer {made['key']}"}
+    assert world.client.get("/api/me", headers=headers).status_code == 200
+    store = world.client.app.state.service.store
+    over = update(schema.keys).where(schema.keys.c.id == made["id"])
+    with store.database.write() as connection:
+        connection.execute(over.values(ends=int(time.time()) - 1))
+    assert world.client.get("/api/me", headers=headers).status_code == 401
+
+
+def test_an_approval_can_be_withdrawn(world):
+    plan = world.plan(ANALYST, "visits", epsilon=0.01)
+    answer = world.ask(CUSTODIAN, "POST", f"/api/plans/{plan}/reject")
+    assert answer.json()["state"] == "rejected"
+    assert world.release(ANALYST, "visits", plan, "after-rejection").status_code == 409
+    assert world.ask(CUSTODIAN, "POST", f"/api/plans/{plan}/approve").json()["state"] == "approved"
+
+
+def test_a_release_that_failed_is_shown_as_failed_and_tried_again(world, monkeypatch):
+    store = world.client.app.state.service.store
+    plan = world.plan(ANALYST, "visits", epsilon=0.01)
+    monkeypatch.setattr(store, "next_job", lambda: None)
+    job = world.release(ANALYST, "visits", plan, "fails-at-first").json()["id"]
+    monkeypatch.undo()
+    store.note(job, state="failed", error="The release stopped half-way.")
+    shown = world.get(ANALYST, f"/api/plans/{plan}")
+    assert (shown["state"], shown["carried_out_by"]) == ("failed", "")
+    again = world.ask(CUSTODIAN, "POST", f"/api/jobs/{job}/retry")  # another key takes it over
+    assert again.status_code == 202
+    assert world.finished(CUSTODIAN, again.json())["state"] == "done"
+    assert world.get(ANALYST, f"/api/plans/{plan}")["carried_out_by"] == job
+
+
+def test_who_did_what_is_written_down(world, plan, release):
+    world.ask(ANALYST, "GET", f"/api/releases/{release}/file")
+    events = world.get(CUSTODIAN, "/api/events")
+    kinds = {each["kind"] for each in events}
+    assert {"key made", "dataset registered", "plan approved", "release downloaded"} <= kinds
+    assert not any(key.rsplit("-", 1)[1] in str(events) for key in world.keys.values())
+
+
+# files
+
+
+def test_private_files_are_private_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        with running(tmp_path / "new") as world:
+            made = tmp_path / "new" / "tables" / upload(world)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+
+
+def test_tables_that_nothing_is_made_of_are_listed_and_deleted(world):
+    name = upload(world, table_of(first=900))
+    listed = world.get(CUSTODIAN, "/api/tables")
+    assert name in [row["table"] for row in listed]
+    used = world.client.app.state.service.store.read_declaration("visits")["table"]
+    assert used not in [row["table"] for row in listed]
+    assert world.ask(CUSTODIAN, "DELETE", f"/api/tables/{used}").status_code == 404
+    assert world.ask(CUSTODIAN, "DELETE", f"/api/tables/{name}").status_code == 200
+    assert name not in [row["table"] for row in world.get(CUSTODIAN, "/api/tables")]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@x", "\tx"])
+def test_no_text_is_taken_for_a_formula(text):
+    assert plain_text(text) == f"'{text}"
+    assert plain_text(f"a{text}") == f"a{text}"
+
+
+def test_one_server_has_a_folder(tmp_path):
+    with hold_folder(tmp_path), pytest.raises(BlockingIOError), hold_folder(tmp_path):
+        pass
+    with hold_folder(tmp_path):
+        pass
+
+
+def test_static_files_are_sent_once_and_compressed(world):
+    first = world.ask(CUSTODIAN, "GET", "/static/page.js")
+    assert first.headers["content-encoding"] == "gzip"
+    again = {"If-None-Match": first.headers["etag"]}
+    assert world.ask(CUSTODIAN, "GET", "/static/page.js", headers=again).status_code == 304
+
+
+def test_cookies_belong_to_one_host_where_there_is_tls(tmp_path):
+    with running(tmp_path, secure=True) as world:
+        sent = {"content": f"key={world.keys[CUSTODIAN]}"}
+        cookie = world.ask(NONE, "POST", "/signin", **sent).headers["set-cookie"]
+    assert cookie.startswith("__Host-privgp=")
+    assert "Secure" in cookie
+    assert "Path=/" in cookie
+    assert "Domain" not in cookie
+
+
+# slow and greedy callers
+
+
+def test_headers_that_come_too_slowly_close_the_connection(monkeypatch):
+    monkeypatch.setattr(TimedProtocol, "seconds", 0.2)
+
+    async def application(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def visit(sent):
+        reader, writer = await asyncio.open_connection(*place.getsockname())
+        writer.write(sent)
+        answer = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        return answer
+
+    async def visits():
+        config = uvicorn.Config(application, http=TimedProtocol, lifespan="off", log_level="error")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[place]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        whole = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+        found = [await visit(whole[:-2]), await visit(whole), await visit(whole + whole[:9])]
+        server.should_exit = True
+        await serving
+        return found
+
+    with bind_socket("127.0.0.1", 0) as place:
+        half, whole, more = asyncio.run(visits())
+    assert half == b""
+    assert b"ok" in whole
+    assert b"ok" in more  # and closed while the second request was awaited
+
+
+def test_small_answers_are_sent_at_once():
+    with bind_socket("127.0.0.1", 0) as place:
+        assert place.proto == socket.IPPROTO_TCP  # asyncio then sets TCP_NODELAY
+
+
+def run(guard, path, receive, key=None):
+    """The status of one request."""
+    found = []
+
+    async def send(message):
+        if message["type"] == "http.response.start":
+            found.append(message["status"])
+
+    headers = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
+    scope = {"type": "http", "path": path, "method": "POST", "headers": headers, "client": ("h", 1)}
+    return guard(scope, receive, send), found
+
+
+def test_a_body_that_comes_too_slowly_is_refused(world, tmp_path):
+    async def application(_, receive, send):
+        while (await receive()).get("more_body"):
+            pass
+
+    async def drip():
+        await asyncio.sleep(0.02)
+        return {"type": "http.request", "body": b"x", "more_body": True}
+
+    store = world.client.app.state.service.store
+    guard = Guard(application, settings(tmp_path, body_seconds=0.1), store)
+    request, found = run(guard, "/api/tables", drip, world.keys[CUSTODIAN])
+    asyncio.run(request)
+    assert found == [408]
+
+
+def test_a_greedy_key_leaves_room_for_others_and_for_health(world, tmp_path):
+    async def application(_, __, send):
+        await asyncio.sleep(0.3)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def empty():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def ask():
+        requests = [run(guard, "/api/x", empty, world.keys[ANALYST]) for _ in range(9)]
+        requests += [run(guard, "/api/x", empty, world.keys[CUSTODIAN])]
+        health = run(guard, "/health", empty)
+        waiting = asyncio.gather(*(request for request, _ in requests))
+        await asyncio.wait_for(health[0], 0.2)  # before any of them is answered
+        await waiting
+        return [found[0] for _, found in requests], health[1]
+
+    store = world.client.app.state.service.store
+    guard = Guard(application, settings(tmp_path, most_of_one=6), store)
+    statuses, health = asyncio.run(ask())
+    assert sorted(statuses[:9]) == [200] * 6 + [503] * 3
+    assert (statuses[9], health) == (200, [200])
