@@ -420,7 +420,7 @@ def fit_in_place(
     names = X.names if asked.inputs_ is None else asked.inputs_.names
     remember(model, names, len(names))
     data = seal_files(y, X.files, rows.source, model._classes())
-    outputs = y.names if model._is_joint() else None
+    outputs = y.names if len(model._alone()) > 1 else None
     fit_given(model, rows, data, plan, outputs)
 
 

@@ -361,9 +361,6 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _prefixes(self) -> tuple[str, ...]:
         return self.output_names_ if isinstance(self.outcomes, Mapping) else ()
 
-    def _is_joint(self) -> bool:
-        return True
-
     def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
         """What the vault measures of the outcomes, one column each: it reads each by itself."""
         classes = [one._classes() for one in self._alone()]

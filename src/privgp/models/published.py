@@ -235,10 +235,6 @@ class Published(Queries, SpendsAtFit):
         """The declared classes of a label; None where outputs are numbers."""
         return None
 
-    def _is_joint(self) -> bool:
-        """Whether several outcomes are measured together."""
-        return False
-
     def _streams(self, rows: int) -> bool:
         """Whether so many rows are read in blocks, so that they need not be in memory."""
         return False

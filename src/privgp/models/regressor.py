@@ -329,9 +329,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _is_joint(self) -> bool:
-        return are_several(self.y_bounds)
-
     def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, for rows in memory or in a file."""
         question = self._question(rows.columns)
@@ -348,7 +345,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        if not self._is_joint():
+        if not are_several(self.y_bounds):
             return (self,)
         self._check_together()
         bounds = output_bounds(self.y_bounds, least=2)
@@ -368,7 +365,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return streams(self, rows)
 
     def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
-        if not self._is_joint():
+        if len(self._alone()) == 1:
             return super()._data(y, rows, records, people)
         return seal_columns(y, len(self._alone()), rows, records, people)
 
@@ -379,7 +376,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _check_together(self, **columns: Any) -> None:
         """Refuse parameters, and columns, that do not go together."""
-        outcome = SEVERAL if self._is_joint() else ONE
+        outcome = SEVERAL if are_several(self.y_bounds) else ONE
         check_rules({**self.get_params(deep=False), **columns}, outcome)
 
     def _outcome(self) -> Outcome:

@@ -29,6 +29,7 @@ from privgp.gp.inference.linked import Outcomes
 from privgp.gp.links import LOGIT
 from privgp.models import published
 from privgp.plan import build
+from privgp.plan.plan import plan_of_parts
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.file import CODEC, decode
 from privgp.release.spendings import (
@@ -222,7 +223,7 @@ def test_one_measurement_of_all_records_tells_as_much():
     whole = model._released.parts[0].measurement
     alone, _ = made("bins")
     alone.fit(*batch(0))
-    alone._learn(model.plan_.as_one, whole)
+    alone._learn(plan_of_parts([model.plan_.as_one]), whole)
     mean, std = model.predict(PLACES, return_std=True)
     same_mean, same_std = alone.predict(PLACES, return_std=True)
     assert_allclose(mean, same_mean, rtol=1e-9)

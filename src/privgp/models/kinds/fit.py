@@ -90,9 +90,8 @@ def public_rows(
         rows = rows_in_memory(model, numbers, groups, dict(exposed))
         return Tallied.of(model, rows, tuple(exposed), plan)
     people = person_ids(groups, len(X))
-    exposures = exposed.get(0)
-    if model._is_joint():
-        exposures = np.column_stack([*exposed.values()]) if exposed else None
+    each = [*exposed.values()]
+    exposures = np.column_stack(each) if len(each) > 1 else next(iter(each), None)
     return Given(PublicInputs(X, people), PublicRows.of(X, people, exposures), exposed)
 
 
@@ -180,9 +179,7 @@ def fit_given(
     names: tuple[str, ...] | None = None,
 ) -> None:
     """The same for rows that are known, and outcomes that the vault holds."""
-    made = plan_for(model, rows, plan)
-    if model._is_joint():
-        made = _with_names(made, names)
+    made = _with_names(plan_for(model, rows, plan), names)
     data = rows._sum_for(data, made)
     model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
 
@@ -208,7 +205,9 @@ def plan_for(model: Published, rows: Given | Tallied, plan: Any) -> Any:
 
 
 def _with_names(plan: Any, names: tuple[str, ...] | None) -> Any:
-    """A plan of several outcomes under the names that they have in the table."""
+    """A plan under the names that outcomes have in the table; several always have some."""
+    if names is None and len(plan.parts) == 1:
+        return plan
     if names is not None and plan.output_names not in (None, names):
         raise ValueError(
             f"plan was made for the outputs {', '.join(plan.names)}: give y with these columns, in "

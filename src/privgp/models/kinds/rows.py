@@ -88,7 +88,7 @@ class RowsModel(Published):
             fit_in_place(self, X, y, groups, plan, exposure)
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
-        names = column_names(y) if self._is_joint() else None
+        names = column_names(y) if len(self._alone()) > 1 else None
         fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
         return self
 
@@ -109,7 +109,7 @@ class RowsModel(Published):
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
-        if self._is_joint():
+        if len(self._alone()) > 1:
             check_names(self, column_names(y))
         measure_further(
             self, X, y, groups, self._exposures_by_place(exposure, row_count(X)), budget
