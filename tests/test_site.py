@@ -176,6 +176,45 @@ def test_the_site_builds_strictly_and_stands_by_itself(site):
         assert [address for address in asked if not address.startswith("file:")] == []
 
 
+ROW = re.compile(
+    r'id="(privgp\.[\w.]+)"|<tr class="doc-section-item">\s*<td>\s*<code>(\w+)</code>(.*?)</tr>',
+    re.DOTALL,
+)
+
+
+def documented_defaults(page: str) -> list[tuple[str, str, str]]:
+    """Every parameter of the reference: whose it is, its name and its default; empty: required."""
+    owner, found = "", []
+    for whose, parameter, rest in ROW.findall(page):
+        owner = whose or owner
+        cells = re.findall(r"<td>(.*?)</td>", rest, re.DOTALL)
+        if parameter and len(cells) == 3:  # type, sentence, default
+            default = re.search(r"<code>(.*)</code>", cells[-1], re.DOTALL)
+            found.append((owner, parameter, unescape(default[1]) if default else ""))
+    return found
+
+
+def shown_default(parameter: inspect.Parameter) -> str:
+    value = parameter.default
+    return "" if value is parameter.empty else getattr(value, "__name__", repr(value))
+
+
+def test_the_reference_states_every_default_as_it_is(site):
+    """Of parameters that share a sentence too: delta is 1e-6 beside an epsilon of 1."""
+    found = documented_defaults((site / "reference.html").read_text(encoding="utf-8"))
+    wrong, regressor = [], {}
+    for owner, name, default in found:
+        thing = pydoc.locate(owner)
+        stated = shown_default(inspect.signature(thing).parameters[name])
+        if re.sub(r"<[^>]*>", "", default) != stated:
+            wrong.append((owner, name, default, stated))
+        if thing is privgp.PrivateGPRegressor:
+            regressor[name] = default
+    assert wrong == []
+    assert len(found) > 50
+    assert (regressor["epsilon"], regressor["delta"]) == ("1.0", "1e-06")
+
+
 @pytest.mark.parametrize(
     ("formula", "part"),
     [
@@ -305,42 +344,3 @@ def test_the_reference_shows_every_public_name_with_its_methods(name):
     assert thing is getattr(privgp, name, getattr(privgp.audit, name, None))
     if members:
         assert methods_of(thing) <= set(members.split(", "))
-
-
-ROW = re.compile(
-    r'id="(privgp\.[\w.]+)"|<tr class="doc-section-item">\s*<td>\s*<code>(\w+)</code>(.*?)</tr>',
-    re.DOTALL,
-)
-
-
-def documented_defaults(page: str) -> list[tuple[str, str, str]]:
-    """Every parameter of the reference: whose it is, its name and its default; empty: required."""
-    owner, found = "", []
-    for whose, parameter, rest in ROW.findall(page):
-        owner = whose or owner
-        cells = re.findall(r"<td>(.*?)</td>", rest, re.DOTALL)
-        if parameter and len(cells) == 3:  # type, sentence, default
-            default = re.search(r"<code>(.*)</code>", cells[-1], re.DOTALL)
-            found.append((owner, parameter, unescape(default[1]) if default else ""))
-    return found
-
-
-def shown_default(parameter: inspect.Parameter) -> str:
-    value = parameter.default
-    return "" if value is parameter.empty else getattr(value, "__name__", repr(value))
-
-
-def test_the_reference_states_every_default_as_it_is(site):
-    """Of parameters that share a sentence too: delta is 1e-6 beside an epsilon of 1."""
-    found = documented_defaults((site / "reference.html").read_text(encoding="utf-8"))
-    wrong, regressor = [], {}
-    for owner, name, default in found:
-        thing = pydoc.locate(owner)
-        stated = shown_default(inspect.signature(thing).parameters[name])
-        if re.sub(r"<[^>]*>", "", default) != stated:
-            wrong.append((owner, name, default, stated))
-        if thing is privgp.PrivateGPRegressor:
-            regressor[name] = default
-    assert wrong == []
-    assert len(found) > 50
-    assert (regressor["epsilon"], regressor["delta"]) == ("1.0", "1e-06")

@@ -14,11 +14,10 @@ from functools import cache
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel, Matern
 
-from privgp.audit.densities import fit_laws
 from privgp.audit.members import draw_release
 from privgp.audit.promises import MOST_EPSILON, Promise, renyi_curve
 from privgp.audit.result import Membership, measure_success
-from privgp.audit.shadows import Population, posteriors
+from privgp.audit.shadows import Population, fit_laws, posteriors
 from privgp.privacy.rdp import epsilon_for
 from privgp.types import Array
 

@@ -12,11 +12,13 @@ from papers.citibike.table1 import (
     COLUMNS,
     DELTA,
     PRINTED,
+    Cell,
     Errors,
     Settings,
     cells,
     constant_error,
     errors_of,
+    split_of,
 )
 from papers.shared.cloaking import hall_text
 from papers.shared.data import citi_bike, data_file
@@ -50,17 +52,22 @@ def report(settings: Settings, request: Request) -> Report:
     )
     summary = summarise(found)
     table = {row: {c: mean for c, (mean, _) in means.items()} for row, means in summary.items()}
-    checked = check(expected(EXPECTED), table)
-    optimum = check(expected(EXPECTED), as_converged(table))
+    printed = check(expected(EXPECTED), table)
+    checked = check(expected(EXPECTED), as_honest(table))
+    optimum = check(expected(EXPECTED), as_honest(as_converged(table)))
     constant = constant_error(settings)
     return Report(
         "citibike",
         "Table 1: durations of Citi Bike trips",
-        results(table, checked, optimum),
+        (*results(table, checked, optimum), *occupancy_results(settings)),
         (
             Section("Table 1", table_text(settings, table), table=as_table(summary)),
-            Section("What the table shows", (*_statements(checked), *_few(settings))),
+            Section(
+                "What the table shows, against honest baselines",
+                (_HONEST, *_statements(checked), *_few(settings)),
+            ),
             Section("The same with the objective at its optimum", _statements(optimum)),
+            Section("The same against the rows as they were printed", _statements(printed)),
             Section("By the default method", default_text(table)),
             Section("Simple binning", simple_text(table, constant)),
             Section("Integral binning", integral_text(table, constant)),
@@ -115,17 +122,43 @@ def results(
                 text = f"best RMSE (s), {method}, epsilon {column}"
                 out.append(Result(text, printed, best, default))
     for text, found in (
-        ("statements about table 1 that hold", checked),
-        ("statements about table 1 that hold with cloaking at its optimum", optimum),
+        ("statements about table 1 that hold against honest baselines", checked),
+        ("the same with cloaking at its optimum", optimum),
     ):
         out.append(Result(text, len(found), sum(statement.holds for statement in found), None))
     return tuple(out)
+
+
+def occupancy_results(settings: Settings) -> tuple[Result, ...]:
+    """How many of the 10,000 bins hold a trip, and how many of those a single one, over the splits."""
+    found = []
+    for split in range(settings.splits):
+        X = split_of(Cell(settings, split, "occupancy", 10.0))[0]
+        low, high = X.min(axis=0), X.max(axis=0)
+        places = np.clip(np.floor(10.0 * (X - low) / (high - low)), 0, 9)
+        counts = np.unique(places, axis=0, return_counts=True)[1]
+        found.append((100.0 * len(counts) / 10**4, 100.0 * float(np.mean(counts == 1))))
+    occupied, single = np.mean(found, axis=0).tolist()
+    return (
+        Result("occupied bins of 10^4 (%)", 11.0, occupied, None),
+        Result("occupied bins of 10^4 with one trip (%)", 40.0, single, None),
+    )
 
 
 def as_converged(table: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
     """The table with the rows of the optimum in place of those of algorithm 1."""
     rest = {row: cells for row, cells in table.items() if not row.startswith("cloaking ")}
     return {row.replace("converged ", "cloaking "): cells for row, cells in rest.items()}
+
+
+def as_honest(table: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
+    """The table with sound binnings in place of those that resemble the printed ones."""
+    names = {"binned means ": "simple binning ", "integral kernel ": "integral binning "}
+    out = {row: cells for row, cells in table.items() if not row.startswith(tuple(names.values()))}
+    for sound, printed in names.items():
+        found = [row for row in out if row.startswith(sound)]
+        out |= {row.replace(sound, printed): out.pop(row) for row in found}
+    return out
 
 
 def as_table(summary: Summary) -> Table:
@@ -271,5 +304,10 @@ _PRIVACY = (
     "empty bins get the mean of all durations; lengthscales and grids are compared by their test "
     "errors; and where algorithm 1 ends with Delta below 1 the missing root makes the noise too "
     "small. None of that is counted in the published budget.",
+)
+_HONEST = (
+    "A statement counts only against baselines that anybody would use: bin means in step with the test "
+    "trips, and the integral kernel with the right units. Rows that resemble the printed ones are "
+    "checked apart."
 )
 _FIGURE_5 = ("Durations of 5,000 trips and where they are clipped.",)

@@ -1,4 +1,4 @@
-"""Figure 4 of the first paper: the less noise is allowed to show, the longer the lengthscale chosen."""
+"""Figure 4 of the first paper, and what its private choice of hyperparameters costs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from matplotlib.figure import Figure
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.model_selection import ShuffleSplit
 
+from papers.lengthscales.experiment import (
+    experiment_results,
+    experiment_text,
+    selection_experiment,
+)
 from papers.lengthscales.selection import (
     moved_and_bound,
     papers_probabilities,
@@ -55,6 +60,7 @@ def run(request: Request) -> Report:
     """The probabilities by the papers' method and by the root utility with permute-and-flip."""
     X, y = kung(request)
     found = lengthscale_probabilities(X, y, 5 if request.quick else 100, request)
+    cost = selection_experiment(X, y, *((1, 5) if request.quick else (3, 100)), request)
     request.progress(1.0, "done")
     results = tuple(
         Result(f"most probable lengthscale in years, {_named(epsilon)}", None, papers, default)
@@ -70,9 +76,10 @@ def run(request: Request) -> Report:
     return Report(
         "lengthscales",
         "Figure 4: privacy and the choice of a lengthscale",
-        (*results, excess),
+        (*results, excess, *experiment_results(cost)),
         (
             Section("Figure 4", figure_text(found, len(X)), _figure(found, len(X))),
+            Section("What the choice costs", experiment_text(cost)),
             Section("Not private as published", _private()),
         ),
     )
@@ -106,7 +113,7 @@ def lengthscale_probabilities(
         cloaking, released = [], []
         for place, model in enumerate(models):
             if request is not None:
-                share = (done + place / len(models)) / len(epsilons)
+                share = 0.5 * (done + place / len(models)) / len(epsilons)
                 request.progress(share, f"lengthscales, {_named(epsilon)}")
             cloaking.append(_cloaking_variance(model, X, epsilon))
             released.append(_release_error(model, X, epsilon))

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.stats import chi2
 
 from privgp import Guarantee
+from privgp.audit.attacks import train_attack
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.result import TradeOff, Trial, from_errors
-from privgp.audit.trained import train_attack
 from tests.adversary.laws import check_noise
 from tests.adversary.spying import Event, watched
 

@@ -355,7 +355,8 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
 def function(**settings: Any) -> Measured:
     """The outermost row moves the function most."""
     kernel = settings.pop("kernel", Matern(0.5, nu=2.5))
-    made = PrivateFunction(kernel, 0.3, **BUDGET, **settings)
+    noise = settings.pop("noise_variance", 0.3)
+    made = PrivateFunction(kernel, noise, **BUDGET, **settings)
 
     def run(y: Any) -> Any:
         fresh = clone(made).fit(FEW, y)
@@ -711,6 +712,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("records, laplace", BinnedGP, bins(BinnedGP, "records", "laplace", **SMALL)),
     ("outputs", PrivateFunction, function()),
     ("outputs, not stationary", PrivateFunction, function(kernel=VARYING)),
+    ("outputs, noise by row", PrivateFunction, function(noise_variance=[0.2, 0.5, 0.9])),
     ("inducing", PrivateFunction, function(inducing=FEW)),
     ("records", PrivateFunction, function_of_records()),
     ("one path", PosteriorPaths, paths(1, 0.0, 800)),

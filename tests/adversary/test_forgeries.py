@@ -22,10 +22,9 @@ from privgp import PosteriorPaths, PrivateFunction, PrivateGPClassifier, Private
 from privgp.gp.growing import NUGGET
 from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.ledger.amounts import decimal
 from privgp.ledger.chain import Entry, Opened, check, seal_row
 from privgp.ledger.errors import LedgerTampered
-from privgp.ledger.filter import Budget, Cost, Spent, ways
+from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.joint import JointSums
 from privgp.plan.plan import CODEC, unpack_plan

@@ -13,9 +13,16 @@ from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
 from benchmarks.shadows import one_at_a_time
 from privgp.audit import membership, path_promise
-from privgp.audit.densities import MeanLaw, _loss, fit_means, fit_variances
 from privgp.audit.members import draw_release
-from privgp.audit.shadows import Population, posteriors, step
+from privgp.audit.shadows import (
+    MeanLaw,
+    Population,
+    _loss,
+    fit_means,
+    fit_variances,
+    posteriors,
+    step,
+)
 
 POPULATION = Population(10, np.zeros(1), np.ones(1), np.array([0.5]), 1.0)
 EXPONENTIAL = Matern(1.0, nu=0.5)

@@ -18,8 +18,8 @@ from privgp import (
     PrivateGridSearchCV,
 )
 from privgp.audit import trade_off
+from privgp.audit.attacks import choose_attack
 from privgp.audit.promises import Promise
-from privgp.audit.trained import choose_attack
 from tests.adversary.faults import another_root_after_a_restart
 
 X = np.linspace(0, 1, 8)[:, None]

@@ -56,7 +56,7 @@ BAD_TABLES = {
     "comma as decimal point": (CELLS.replace("22.5", '"22,5"'), "must hold numbers"),
     "not UTF-8": (CELLS.replace("bmi", "gr\xf6\xdfe").encode("latin-1"), "UTF-8"),
     "binary": (bytes(range(256)), "UTF-8"),
-    "only newlines": ("\n\n\n", "no column"),
+    "only newlines": ("\n\n\n", "is empty"),
     "no header": (CELLS.partition("\n")[2], "first line must name the columns"),
     "no header, semicolons": (CELLS.partition("\n")[2].replace(",", ";"), "first line"),
 }

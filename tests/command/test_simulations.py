@@ -23,7 +23,15 @@ from tests.command.running import people_table, run, subcommands
 
 COMMANDS = subcommands()
 # These make no release and read none: what they tell is of plans and of attacks.
-WITHOUT = {"plan", "paths calibrate", "audit trade-off", "audit membership", "demo", "serve"}
+WITHOUT = {
+    "plan",
+    "paths calibrate",
+    "paths tune",
+    "audit trade-off",
+    "audit membership",
+    "demo",
+    "serve",
+}
 WITHOUT |= {command for command in COMMANDS if command.startswith("ledger ")}
 WITH = sorted({*COMMANDS} - WITHOUT)
 STATES = {"f.private-state": "function create", "p.private-state": "paths create"}

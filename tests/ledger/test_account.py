@@ -14,10 +14,9 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from privgp import BudgetExceeded, Ledger, LedgerError, LedgerTampered, PrivateGPRegressor, compose
-from privgp.ledger import database, tables
-from privgp.ledger.amounts import UNIT
+from privgp.ledger import database
 from privgp.ledger.chain import CHARGE, Entry, Opened, check, seal_row
-from privgp.ledger.filter import Cost, Spent
+from privgp.ledger.filter import UNIT, Cost, Spent
 from privgp.privacy.guarantee import RECORDS, Guarantee
 from tests.ledger.promises import gaussian, of, pure
 
@@ -203,7 +202,7 @@ def three_charges(url: str) -> Ledger:
 def test_rows_are_neither_changed_nor_removed(url):
     ledger = three_charges(url)
     engine = create_engine(ledger.database.url)
-    for table in tables.GUARDED:
+    for table in database.GUARDED:
         for change in (f"UPDATE {table} SET dataset = 'x'", f"DELETE FROM {table}"):
             with engine.connect() as connection, pytest.raises(DBAPIError, match="only added"):
                 connection.execute(text(change))
@@ -372,10 +371,10 @@ def test_migrations_make_the_tables_that_the_code_uses(url):
 
     ledger = Ledger(url)
     with ledger.database.read() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), tables.metadata) == []
+        assert compare_metadata(MigrationContext.configure(connection), database.metadata) == []
     config = Config()
     config.set_main_option("script_location", "privgp.ledger:migrations")
-    assert ScriptDirectory.from_config(config).get_current_head() == tables.REVISION
+    assert ScriptDirectory.from_config(config).get_current_head() == database.REVISION
 
 
 def test_addresses_are_told_without_their_passwords(tmp_path):

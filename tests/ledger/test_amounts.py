@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privgp.ledger.amounts import (
+from privgp.ledger.filter import (
     UNIT,
     above,
     below,

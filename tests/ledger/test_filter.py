@@ -15,8 +15,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from privgp import Guarantee, compose
-from privgp.ledger.amounts import UNIT, decimal, mu_square_of_pure
-from privgp.ledger.filter import Budget, Spent
+from privgp.ledger.filter import UNIT, Budget, Spent, decimal, mu_square_of_pure
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
 from privgp.privacy.guarantee import Event, in_parallel
 from privgp.privacy.pure import mix_delta

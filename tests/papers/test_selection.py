@@ -54,7 +54,9 @@ def test_the_report_has_a_number_for_every_level_of_privacy():
     real_data("kung.csv")
     told = []
     report = run(Request(DATA, quick=True, progress=lambda share, doing: told.append(share)))
-    assert len(report.results) == 6
+    assert len(report.results) == 9
+    best, private, equal = (each.papers_method for each in report.results[6:])
+    assert 5.0 < best < private < equal < 60.0
     assert all(r.papers_method and r.default_method for r in report.results[:5])
     assert report.results[5].papers_method == pytest.approx(75.75 / 33.75, abs=1e-3)
     assert told == sorted(told)

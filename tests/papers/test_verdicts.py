@@ -10,7 +10,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from papers.citibike.report import default_text, integral_text, simple_text, table_text
+from papers.citibike.report import (
+    EXPECTED,
+    as_honest,
+    default_text,
+    integral_text,
+    simple_text,
+    table_text,
+)
+from papers.citibike.statements import check, expected
 from papers.citibike.table1 import COLUMNS, PRINTED, Settings
 from papers.kung.errors import BINS, Errors, errors_text
 from papers.kung.report import noise_statements
@@ -32,6 +40,16 @@ def printed_table(factor: float = 1.0, shift: float = 0.0) -> dict[str, dict[str
     table["binned means 3^4"] = {c: 500.0 for c in COLUMNS}
     table["default"] = {c: 390.0 for c in COLUMNS[1:]}
     return table
+
+
+def test_statements_count_against_honest_baselines_alone():
+    table = as_honest(printed_table())
+    assert table["simple binning 3^4"] == {c: 500.0 for c in COLUMNS}
+    assert table["integral binning 3^4"] == {c: 450.0 for c in COLUMNS}
+    assert not any(row.startswith(("binned means", "integral kernel")) for row in table)
+    held = {s.text: s.holds for s in check(expected(EXPECTED), table)}
+    assert held["the best of cloaking beats both binnings at epsilon = 1"]  # 434 against 450
+    assert not held["the best of cloaking beats both binnings at epsilon = 0.5"]  # 476
 
 
 @pytest.mark.parametrize(("epsilons", "enough"), [((1.0, 0.2), True), ((50.0,), False)])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from privgp.audit.gaussian import NoisyPair, attack_pair
+from privgp.audit.attacks import NoisyPair, attack_pair
 from privgp.audit.promises import Promise
 from privgp.audit.result import Trial
 from privgp.gp.kernels.codec import KERNELS

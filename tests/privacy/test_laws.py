@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from privgp import PrivateGPRegressor, audit, load, load_plan
-from privgp.audit.gaussian import NoisyPair, attack_pair
+from privgp.audit.attacks import NoisyPair, attack_pair
 from privgp.audit.promises import Promise
 from privgp.audit.result import Trial
 from privgp.command.options import Law

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from privgp.audit.gaussian import NoisyPair
+from privgp.audit.attacks import NoisyPair, Sampler
 from privgp.audit.progress import Callback, repeat_draws
 from privgp.audit.promises import Promise, promise_of
 from privgp.audit.result import TradeOff, Trial
-from privgp.audit.trained import Sampler
 from privgp.gp.growing import Coordinates
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.function.estimator import PrivateFunction

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri
 from sklearn.metrics import auc, roc_curve
 
-from privgp.audit.densities import Laws, Released
 from privgp.audit.progress import Callback, part
 from privgp.audit.promises import Promise
+from privgp.audit.shadows import Laws, Released
 from privgp.types import Array
 
 # scores(which of the two datasets, callback) -> one number for every draw

@@ -1,11 +1,19 @@
-"""Shadow datasets, and the posterior at one point for a stack of them by one batched solve:
-``mu_D = k0^T (K + s^2 I)^-1 y`` and ``v_D = k(x0, x0) - k0^T (K + s^2 I)^-1 k0``."""
+"""Shadow datasets of a membership attack, what they release, and the distributions fitted to that.
+
+The posterior at one point is computed for a stack of datasets by one batched solve:
+``mu_D = k0^T (K + s^2 I)^-1 y`` and ``v_D = k(x0, x0) - k0^T (K + s^2 I)^-1 k0``. Fitted are (paper, appendix C)
+to means of paths ``t = c tanh(phi / 2) + e``, phi from two Gaussian components, e from one; to variances two
+Gaussian components of their logarithm.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp, ndtri
 from sklearn.gaussian_process.kernels import Kernel
+from sklearn.mixture import GaussianMixture
 
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.types import Array
@@ -116,3 +124,185 @@ def _block(
     mean = np.einsum("cn,cn->c", cross, solved[..., 0])
     var = prior - np.einsum("cn,cn->c", cross, solved[..., 1])
     return mean, np.maximum(var, np.finfo(float).tiny)
+
+
+NODES = 32
+GROUPS = 200
+ENOUGH = 1e-7  # of the mean log density: a hundredth of what 10,000 draws can tell
+# of (log odds of the share, m1, log tau1, m2, log tau2, log s)
+BOUNDS = [(-8, 8), (-12, 12), (-6, 3), (-12, 12), (-6, 3), (np.log(1e-4), np.log(1e4))]
+# Quantiles of a standard normal: edges and middles of intervals of equal probability.
+_EDGES = ndtri(np.arange(NODES + 1) / NODES)
+_FINITE_EDGES = np.where(np.isfinite(_EDGES), _EDGES, 0.0)  # at the ends their factor is 0
+_MIDDLES = ndtri((np.arange(NODES) + 0.5) / NODES)
+_LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
+
+
+@dataclass(frozen=True)
+class MeanLaw:
+    """Density of the mean of the released values.
+
+    The integral over phi is a sum over intervals of equal probability, each a normal density as
+    wide as the interval: exact for many intervals, and smooth however small s is.
+
+    Attributes
+    ----------
+    parameters : (share, m1, log tau1, m2, log tau2, log s), the share as log odds
+    scale : c, what the values are divided by
+
+    """
+
+    parameters: tuple[float, ...]
+    scale: float
+
+    def logpdf(self, t: Array) -> Array:
+        """Log density of means, (draws,)."""
+        nodes = _Nodes(np.array(self.parameters))
+        parts = [
+            logsumexp(nodes.exponents(part), axis=1)
+            for part in np.array_split(np.asarray(t) / self.scale, -(-len(t) // 1000))
+        ]
+        return np.asarray(np.concatenate(parts) - np.log(self.scale))
+
+
+@dataclass(frozen=True)
+class VarianceLaw:
+    """Density of the logarithm of the variance of the released values: two normal components."""
+
+    mixture: GaussianMixture
+
+    def logpdf(self, t: Array) -> Array:
+        """Log density of logarithms of variances, (draws,)."""
+        return np.asarray(self.mixture.score_samples(np.reshape(t, (-1, 1))))
+
+
+@dataclass(frozen=True)
+class Released:
+    """Many simulated releases at one place.
+
+    Attributes
+    ----------
+    means : (draws,), of the paths' values
+    log_variances : (draws,), with several paths; otherwise None
+
+    """
+
+    means: Array
+    log_variances: Array | None
+
+    @property
+    def statistics(self) -> tuple[Array, ...]:
+        """The arrays that an attack looks at."""
+        return (self.means,) if self.log_variances is None else (self.means, self.log_variances)
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The fitted distributions of every statistic, with the record and without it."""
+
+    inside: tuple[MeanLaw | VarianceLaw, ...]
+    outside: tuple[MeanLaw | VarianceLaw, ...]
+
+    def score(self, seen: Released) -> Array:
+        """Log-likelihood ratios, member over not: the mean's plus the variance's."""
+        parts = zip(self.inside, self.outside, seen.statistics, strict=True)
+        return np.asarray(sum(a.logpdf(t) - b.logpdf(t) for a, b, t in parts))
+
+
+def fit_laws(inside: Released, outside: Released, spread: float) -> Laws:
+    """Fit what datasets with the record and without it release.
+
+    Parameters
+    ----------
+    inside, outside
+        Releases with the record and without it.
+    spread
+        a bound of the means' absolute values.
+
+    """
+
+    def fit_statistics(means: Array, *log_variances: Array) -> tuple[MeanLaw | VarianceLaw, ...]:
+        return fit_means(means, spread), *map(fit_variances, log_variances)
+
+    return Laws(fit_statistics(*inside.statistics), fit_statistics(*outside.statistics))
+
+
+def fit_means(values: Array, scale: float) -> MeanLaw:
+    """Maximum likelihood, on means of 200 groups of neighbouring values; the better of two starts.
+
+    Parameters
+    ----------
+    values
+        (draws,), means of released values.
+    scale
+        c, a bound of their absolute values.
+
+    """
+    ordered = np.sort(np.asarray(values) / scale)
+    t = np.array([part.mean() for part in np.array_split(ordered, min(GROUPS, len(ordered)))])
+    spread = max(float(t.std()), 1e-6)
+    centre = float(np.clip(t.mean(), -0.9, 0.9))
+    lower, upper = np.arctanh(np.clip(np.quantile(t, [0.15, 0.85]), -0.95, 0.95)) * 2.0
+    middle = 2.0 * np.arctanh(centre)
+    starts = (
+        [0.0, lower, 0.0, upper, 0.0, np.log(0.3 * spread)],
+        [0.0, middle - 0.3, -1.0, middle + 0.3, -1.0, np.log(spread)],
+    )
+    results = [
+        minimize(_loss, start, (t,), "L-BFGS-B", True, bounds=BOUNDS, options={"ftol": ENOUGH})
+        for start in starts
+    ]
+    best = min(results, key=lambda result: float(result.fun))
+    return MeanLaw(tuple(float(p) for p in best.x), scale)
+
+
+def fit_variances(values: Array) -> VarianceLaw:
+    """Maximum likelihood of two components for logarithms of variances."""
+    mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8, tol=1e-5)
+    return VarianceLaw(mixture.fit(np.reshape(values, (-1, 1))))
+
+
+class _Nodes:
+    """The normal distributions whose mixture is the density: (2 NODES,) centres, variances and weights."""
+
+    def __init__(self, p: Array) -> None:
+        self.share = float(expit(p[0]))
+        self.noise = float(np.exp(2.0 * p[5]))
+        middles = np.stack([p[1] + np.exp(p[2]) * _MIDDLES, p[3] + np.exp(p[4]) * _MIDDLES])
+        edges = np.stack([p[1] + np.exp(p[2]) * _EDGES, p[3] + np.exp(p[4]) * _EDGES])
+        self.spreads = np.exp(np.array([[p[2]], [p[4]]]))
+        self.centres, self.ends = np.tanh(0.5 * middles), np.tanh(0.5 * edges)
+        self.widths = np.diff(self.ends, axis=1)
+        self.variances = self.noise + np.square(self.widths) / 12.0
+        weights = np.repeat([self.share, 1.0 - self.share], NODES) / NODES
+        self.heights = np.log(weights) - 0.5 * np.log(self.variances.ravel()) - _LOG_ROOT
+
+    def exponents(self, t: Array) -> Array:
+        """Log of weight times density, (t, 2 NODES)."""
+        away = np.square(t[:, None] - self.centres.ravel())
+        return np.asarray(self.heights - 0.5 * away / self.variances.ravel())
+
+
+def _loss(p: Array, t: Array) -> tuple[float, Array]:
+    """Minus the mean log density, and its gradient."""
+    nodes = _Nodes(p)
+    exponents = nodes.exponents(t)
+    top = exponents.max(axis=1, keepdims=True)
+    held = np.exp(exponents - top)
+    total = held.sum(axis=1, keepdims=True)
+    held /= total
+    mass, first = held.sum(axis=0).reshape(2, -1), (t @ held).reshape(2, -1)
+    second = (np.square(t) @ held).reshape(2, -1)
+    c, v = nodes.centres, nodes.variances
+    by_centre = (first - mass * c) / v
+    by_variance = 0.5 * ((second - 2.0 * c * first + mass * c**2) / v - mass) / v
+    by_width = by_variance * nodes.widths / 6.0
+    slope, end_slope = 0.5 * (1.0 - c**2), 0.5 * (1.0 - nodes.ends**2)
+    by_mean = (by_centre * slope + by_width * np.diff(end_slope, axis=1)).sum(axis=1)
+    turned = np.diff(end_slope * _FINITE_EDGES, axis=1)
+    by_spread = (by_centre * slope * _MIDDLES + by_width * turned) * nodes.spreads
+    (mean1, mean2), (spread1, spread2) = by_mean, by_spread.sum(axis=1)
+    by_share = mass[0].sum() * (1.0 - nodes.share) - mass[1].sum() * nodes.share
+    by_noise = 2.0 * nodes.noise * by_variance.sum()
+    gradient = np.array([by_share, mean1, spread1, mean2, spread2, by_noise])
+    return -float(np.mean(top + np.log(total))), -gradient / len(t)

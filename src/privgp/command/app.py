@@ -8,14 +8,13 @@ import typer
 
 from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
+from privgp.command.bayes import bayes
 from privgp.command.demo import demo
+from privgp.command.grid import grid
 from privgp.command.plan import plan
 from privgp.command.published import certificate, inspect, predict
-from privgp.command.release import release
-from privgp.command.search.bayes import bayes
-from privgp.command.search.grid import grid
+from privgp.command.release import release, update
 from privgp.command.serve import serve
-from privgp.command.update import update
 
 app = typer.Typer(
     name="privgp",

@@ -106,7 +106,7 @@ def export(
 
 
 def _facts(account: Account) -> dict[str, Any]:
-    from privgp.ledger.amounts import decimal_below
+    from privgp.ledger.filter import decimal_below
 
     opened = account.opened()
     return {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from privgp.command import averages as a
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural
+from privgp.command.io import averages as a
 from privgp.command.io.files import (
     CERTIFICATES,
     NEW_TABLES,
@@ -55,6 +55,7 @@ TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
 GRIDDED = (".nc", ".geojson")
 
 
+@o.take_options(o.ReleaseOptions, only="delimiter decimal_comma encoding date_format")
 def predict(
     release: o.Release,
     data: o.OptionalData = None,
@@ -68,16 +69,13 @@ def predict(
     simultaneous: Annotated[bool, o.plain(a.SIMULTANEOUS_HELP, "--simultaneous")] = False,
     average: Annotated[str | None, o.plain(a.AVERAGE_HELP, metavar="by=COLUMN")] = None,
     areas: Annotated[Path | None, o.plain(a.AREAS_HELP, metavar="POLYGONS")] = None,
-    delimiter: o.Delimiter = None,
-    decimal_comma: o.DecimalComma = None,
-    encoding: o.Encoding = None,
-    date_format: o.DateFormat = None,
     keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
     label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
     force: o.Force = False,
     json: o.Json = False,
+    **written: Any,
 ) -> None:
     """Predict from a release: the table with further columns mean, std, low and high; of labels, the
     most probable one and the probability of each with its interval. Of a release that protects whole
@@ -88,8 +86,7 @@ def predict(
     on_grid = grid is not None or grid_bounds is not None
     if average is not None or areas is not None:
         _averages(
-            release, data, out, inputs, (delimiter, decimal_comma, encoding, date_format), average,
-            areas, coverage, plot, json,
+            release, data, out, inputs, written, average, areas, coverage, plot, json,
             others=on_grid or contours or observation or simultaneous or keep is not None or page,
         )  # fmt: skip
         return
@@ -143,7 +140,7 @@ def predict(
         lattice = grid_of(answers.release, grid, grid_bounds)
         X = whole = lattice.table()
     else:
-        form = Form(delimiter, decimal_comma, encoding, date_format)
+        form = Form(**written)
         X, whole = question_rows(model, release, data, inputs, form), DataFrame()
         keep = not hidden if keep is None else keep
         if keep:
@@ -201,7 +198,7 @@ def _averages(
     data: Path | None,
     out: Path | None,
     inputs: str | None,
-    form: tuple[Any, ...],
+    form: dict[str, Any],
     average: str | None,
     areas: Path | None,
     coverage: float,
@@ -228,7 +225,7 @@ def _averages(
         raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
     with refuse_questions():
         check_coverage(coverage)
-    a.write_averages(release, data, out, inputs, Form(*form), asked, areas, coverage, plot, json)
+    a.write_averages(release, data, out, inputs, Form(**form), asked, areas, coverage, plot, json)
 
 
 def _hides_inputs(release: ReleaseValue) -> bool:

@@ -1,8 +1,12 @@
-"""``privgp release``: spend the budget once and write what may be published."""
+"""``privgp release``: spend the budget once and write what may be published. ``privgp update``: measure more
+rows for a release, or its rows once more, and write a new one."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,9 +18,16 @@ from privgp.command.io.files import (
     PICTURES,
     PLANS,
     RELEASES,
+    TABLES,
     check_files,
 )
-from privgp.command.io.screen import progress, warn
+from privgp.command.io.screen import Step, progress, warn
+
+if TYPE_CHECKING:
+    from privgp.command.io.request import Request
+    from privgp.command.io.results import Results
+    from privgp.command.io.spending import Measure
+    from privgp.models.published import Published
 
 # What a plan does not say.
 OF_THE_TABLE = ("missing", "delimiter", "decimal_comma", "encoding", "date_format")
@@ -27,6 +38,18 @@ OUT_HELP = "The .privgp file to write; it contains the inputs unless records are
 PLAN_HELP = (
     "The .plan file that privgp plan wrote: it says all but --output and how the table is written."
 )
+
+UPDATE_OUT_HELP = (
+    "The .privgp file to write; it replaces FILE, which may be kept, and contains the inputs unless "
+    "records are protected."
+)
+EXPOSURE_HELP = "A public column: what each count is counted over. For a FILE of rates."
+SAME_ROWS_HELP = (
+    "DATA is of the rows that FILE, or an update of it, was made from, not of new people: spend a "
+    "further --epsilon and --delta on them."
+)
+FURTHER_EPSILON_HELP = "With --same-rows: the further budget. New people have that of FILE."
+FURTHER_DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise."
 
 
 @o.take_options(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
@@ -56,35 +79,97 @@ def release(
     if certificate is None:
         refuse_given(context, ("holder",), "a release without --certificate")
     _check_complete(context, asked, by_plan=plan is not None)
-    from privgp.command.io.accounts import account_of, charge_facts, note_release
+    from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.request import PlannedRequest, Request, plan_warnings
     from privgp.command.io.results import Results, read_holder
-    from privgp.command.io.spending import guard_budget, prepare_release
+    from privgp.command.io.spending import prepare_release
 
     own: Any = {"data": data, "output": output, "seed": seed, "scheduler": scheduler}
-    written = {name: asked[name] for name in OF_THE_TABLE}
     if plan is None:
         request = Request(**own, about_labels=LABELS, **asked)
     else:
+        written = {name: asked[name] for name in OF_THE_TABLE}
         request = PlannedRequest.of(plan, **own, **written)
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
     results = Results(out, certificate, plot, force, name, units, read_holder(holder))
     results.check_output_names(request)
+
+    def warnings(model: Published) -> list[str]:
+        return [*request.left_out, *plan_warnings(model.plan_)]
+
+    _spend(request, results, prepare_release, "the measurement", warnings, as_json=json)
+    note_release(data, request.account, seed)
+
+
+@o.take_options(o.ReleaseOptions, only=" ".join(OF_THE_TABLE))
+def update(
+    release: o.Release,
+    data: o.Data,
+    output: o.Outputs,
+    out: Annotated[Path, o.destination("NEW", UPDATE_OUT_HELP)],
+    inputs: Annotated[str | None, o.input_names_option("release", "DATA")] = None,
+    groups: Annotated[str | None, o.privacy(o.GROUPS_HELP, metavar="COLUMN")] = None,
+    exposure: Annotated[str | None, o.model(EXPOSURE_HELP, metavar="COLUMN")] = None,
+    same_rows: Annotated[bool, o.privacy(SAME_ROWS_HELP, "--same-rows")] = False,
+    epsilon: Annotated[float | None, o.privacy(FURTHER_EPSILON_HELP)] = None,
+    delta: Annotated[float | None, o.privacy(FURTHER_DELTA_HELP)] = None,
+    certificate: o.Certificate = None,
+    plot: o.Plot = None,
+    force: o.Force = False,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
+    seed: o.Seed = None,
+    json: o.Json = False,
+    **asked: Any,
+) -> None:
+    """Measure rows of new people, or the same rows again, planned by what a release left unknown."""
+    files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
+    check_files([(release, RELEASES), (data, TABLES)], files, force=force)
+    budget = _further(same_rows, epsilon, delta)
+    from privgp.command.io.accounts import account_of, note_release
+    from privgp.command.io.results import Results
+    from privgp.command.io.spending import UpdateRequest, prepare_update
+
+    request = UpdateRequest.of(
+        release, data, inputs, output, groups, exposure, budget, seed, **asked
+    )
+    request.check()
+    request = replace(request, account=account_of(ledger, dataset))
+    results = Results(out, certificate, plot, force)
+    told = request.left_out
+    _spend(request, results, prepare_update, "all measurements", lambda _: told, as_json=json)
+    if not same_rows:
+        note_release(data, request.account, seed)
+
+
+def _spend(
+    request: Request,
+    results: Results,
+    prepare: Callable[[Any, str, Path, Step], Measure],
+    learned: str,
+    warnings: Callable[[Published], list[str]],
+    *,
+    as_json: bool,
+) -> None:
+    """Read, plan and rehearse; then spend, write and tell. ``learned``: what a model is learned from."""
+    from privgp.command.io.accounts import charge_facts
+    from privgp.command.io.spending import guard_budget
+
+    output = str(request.output)
     with progress(2) as step:
-        measure = prepare_release(request, output, out, step)
+        measure = prepare(request, output, results.release, step)
     with guard_budget(request.epsilon, request.delta) as saved:
         with progress(3) as step:
-            step("Measuring with noise and learning from the measurement")
+            step(f"Measuring with noise and learning from {learned}")
             model = measure()
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         facts, lines = charge_facts(model)
-        facts["warnings"] = [*request.left_out, *plan_warnings(model.plan_)]
-        results.tell(model.guarantee_, request, facts, *lines, as_json=json)
-        if not json:
+        facts["warnings"] = warnings(model)
+        results.tell(model.guarantee_, request, facts, *lines, as_json=as_json)
+        if not as_json:
             warn(facts["warnings"])
-    note_release(data, request.account, seed)
 
 
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:
@@ -100,3 +185,19 @@ def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: b
             continue
         if not by_plan and name in NEEDED and value is None:
             raise Refusal(f"Missing option '{option}': give it, or a --plan.")
+
+
+def _further(
+    same_rows: bool, epsilon: float | None, delta: float | None
+) -> tuple[float, float] | None:
+    """The further budget for the same rows; None for new people."""
+    if not same_rows:
+        for option, value in (("--epsilon", epsilon), ("--delta", delta)):
+            if value is not None:
+                raise Refusal(
+                    f"{option} goes with --same-rows: new people have the budget of FILE."
+                )
+        return None
+    if epsilon is None or delta is None:
+        raise Refusal("--same-rows needs --epsilon and --delta, the further budget.")
+    return epsilon, delta

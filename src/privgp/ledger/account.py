@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, and_, select
 
-from privgp.ledger import tables
-from privgp.ledger.amounts import decimal_below
-from privgp.ledger.anchor import check_known
-from privgp.ledger.chain import ANSWER, CHARGE, Entry, Opened, digest
+from privgp.ledger import database as tables
+from privgp.ledger.chain import ANSWER, CHARGE, Entry, Opened, check_known, digest
 from privgp.ledger.errors import ChargeRefused, LedgerError
-from privgp.ledger.filter import Cost, Spent
+from privgp.ledger.filter import Cost, Spent, decimal_below
 from privgp.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""The database of a ledger: SQLite or PostgreSQL, opened, migrated, and one transaction at a time."""
+"""The database of a ledger: its tables in SQLite or PostgreSQL, opened, migrated, and one transaction at a time.
+
+Amounts are texts: whole numbers too large for a database's integers.
+"""
 
 import os
 import sqlite3
@@ -8,14 +11,71 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    inspect,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 from privgp.ledger.errors import LedgerUnreachable
-from privgp.ledger.tables import GUARDED, REVISION, VERSIONS
+
+VERSIONS = "alembic_version"
+REVISION = "1"  # of the newest migration; a database that has it is not migrated
+GUARDED = ("accounts", "entries", "answers")  # rows are added, never changed or removed
+
+metadata = MetaData()
+
+
+def _texts(*names: str, nullable: bool = False) -> list[Column[str]]:
+    return [Column(name, Text, nullable=nullable) for name in names]
+
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("dataset", Text, primary_key=True),
+    *_texts("epsilon", "delta", "reserve"),
+    *_texts("fingerprint", nullable=True),
+    *_texts("opened_at", "hash"),
+)
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("dataset", Text, ForeignKey("accounts.dataset"), nullable=False),
+    Column("number", Integer, nullable=False),
+    *_texts("kind", "at"),
+    *_texts("key", "request", "guarantee", "fingerprint", "answer", nullable=True),
+    *_texts("epsilon", "mu2", "delta", "spent_epsilon", "spent_mu2", "spent_delta"),
+    *_texts("most_epsilon", "most_delta", nullable=True),
+    *_texts("previous", "hash"),
+    PrimaryKeyConstraint("dataset", "number"),
+    UniqueConstraint("dataset", "kind", "key"),
+)
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("dataset", Text, ForeignKey("accounts.dataset"), nullable=False),
+    Column("key", Text, nullable=False),
+    Column("answer", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("dataset", "key"),
+)
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 MIGRATIONS = "privgp.ledger:migrations"

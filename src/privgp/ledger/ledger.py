@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
-from privgp.ledger import tables
+from privgp.ledger import database as tables
 from privgp.ledger.account import Account, check_text, entries_of
-from privgp.ledger.amounts import decimal
-from privgp.ledger.anchor import Anchor, check_known
-from privgp.ledger.chain import Opened, check, seal_row
+from privgp.ledger.chain import Anchor, Opened, check, check_known, seal_row
 from privgp.ledger.database import ANCHOR, Database, check_url, exclude_others, has_triggers
 from privgp.ledger.errors import LedgerError, LedgerTampered
+from privgp.ledger.filter import decimal
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.budget import check_budget
 

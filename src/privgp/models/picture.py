@@ -80,7 +80,7 @@ def plot_several(
     model: Published, ax: Any, figure: Any, observation: bool, points: Any = None
 ) -> Any:
     """The curve, map or slices of every output, one above the other."""
-    from privgp.pictures.several import plot_each
+    from privgp.pictures.curves import plot_each
 
     if ax is not None:
         raise ValueError("several outputs are drawn in several panels: give figure, not ax.")

@@ -22,7 +22,7 @@ from privgp.server.errors import Refused, absent, first_line
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings, write_private
 from privgp.server.store.keys import Who
-from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, moment, new_id
+from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id
 from privgp.server.views import exports
 from privgp.server.views.page import render_release
 from privgp.server.views.view import view as shown_view
@@ -131,20 +131,20 @@ def events(s: Served, _: Custodian) -> list[Row]:
 @router.post("/tables", status_code=201)
 async def add_table(
     s: Served,
-    _: Custodian,
+    who: Custodian,
     request: Request,
     ending: Literal["csv", "parquet"] = "csv",
 ) -> Row:
     """Upload a private table, as the body of the request; it stays on the server."""
-    return await run_in_threadpool(_keep_table, s.settings, await request.body(), ending)
+    return await run_in_threadpool(_keep_table, s, who, await request.body(), ending)
 
 
 @router.get("/tables")
 def unused_tables(s: Served, _: Custodian) -> list[Row]:
-    """Uploaded private tables that no dataset is made of, and since when they lie there."""
+    """Uploaded private tables that no dataset is made of; the log knows who uploaded them, and when."""
     used = s.store.tables_in_use()
-    unused = [path for path in sorted(s.settings.tables.iterdir()) if path.name not in used]
-    return [{"table": path.name, "made_at": moment(path.stat().st_mtime)} for path in unused]
+    names = sorted(path.name for path in s.settings.tables.iterdir())
+    return [{"table": name} for name in names if name not in used]
 
 
 @router.delete("/tables/{name}")
@@ -388,22 +388,23 @@ def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, end
     if s.store.has_job(who, UPDATE, once):
         return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
     declared = s.work.declaration_of(row["dataset"])
-    kept = _keep_table(s.settings, body, ending)["table"]
+    kept = _keep_table(s, who, body, ending)["table"]
     declared.all_columns(declared.usual_model(), s.settings.tables / kept)
     asked = {"release": number, "table": kept}
     return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
 
 
-def _keep_table(settings: Settings, body: bytes, ending: str) -> Row:
+def _keep_table(s: Service, who: Who, body: bytes, ending: str) -> Row:
     """Write a table that can be read into the server's folder. How many rows it has may be private."""
     name = f"upload-{new_id()}.{ending}"
-    path = settings.tables / name
+    path = s.settings.tables / name
     write_private(path, body)
     try:
-        reading.check_rows(path, settings.most_rows)
+        reading.check_rows(path, s.settings.most_rows)
     except Refused:
         path.unlink()
         raise
+    s.log(who, "table uploaded", name)
     return {"table": name}
 
 

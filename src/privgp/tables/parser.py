@@ -25,7 +25,7 @@ LONGEST = 2**24  # characters of a record: more of them hang on a quote that nob
 UTF_8 = ("utf-8", "utf-8-sig")
 MARK = "\ufeff"  # of the byte order, which the parser skips once
 SAVE_AS = (
-    "save it as CSV UTF-8, or, where it can be given, name its `encoding`, such as windows-1252."
+    "save it as CSV UTF-8, or state its encoding, such as windows-1252, where that can be given."
 )
 QUOTES = "write the field in double quotes, and every double quote in it twice"
 

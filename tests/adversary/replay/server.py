@@ -81,6 +81,9 @@ class Dataset:
             declared = {**DECLARED, **self.declared, "table": kept["table"]}
             if "x_bounds" not in declared:
                 declared["public_inputs"] = declared["inputs"]
+            if "account" in declared:
+                first = {**declared, "name": declared["account"], "account": None}
+                assert visit("POST", "/api/datasets", json=first).status_code == 201
             if visit("POST", "/api/datasets", json=declared).status_code != 201 and self.refused:
                 return None, visit.left
             key = {"name": "ann", "role": "analyst", "datasets": [NAME]}
@@ -178,6 +181,8 @@ PATHS = {**PRIOR, "kind": "paths", "lengthscales": [20.0], "shape": "matern12"}
 SERVED: dict[str, Dataset] = {
     "outputs, laplace": Dataset(plan={"mechanism": "laplace"}),
     "outputs, gaussian": Dataset(plan={"mechanism": "gaussian"}),
+    "a shared account": Dataset({**NUMBERS, "account": "first"}, {"mechanism": "laplace"}),
+    "people who are others": Dataset({**NUMBERS, "unrelated": True}, {"mechanism": "laplace"}),
     "people, gaussian": Dataset(
         {**NUMBERS, "groups": "person"}, {"mechanism": "gaussian"}, row=slice(0, 2)
     ),

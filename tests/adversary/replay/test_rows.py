@@ -23,7 +23,9 @@ from tests.adversary.replay.server import DECLARED, FIXED, OTHERS, PLAN, ROUTES,
 from tests.command.running import subcommands
 
 LINES = [shlex.split(line) for row in COMMANDS.values() for line in row.lines]
-NO_TABLE = {"demo", "serve", "audit trade-off", "audit membership", "paths calibrate"}
+NO_TABLE = {
+    "demo", "serve", "audit trade-off", "audit membership", "paths calibrate", "paths tune"
+}  # fmt: skip
 # Options about how tables and results are written, and those that choose among public computations.
 # --keep copies private columns: the custodian's own word.
 HARMLESS = {
@@ -33,7 +35,7 @@ HARMLESS = {
     "--label", "--coverage", "--observation", "--noise", "--noise-variance", "--vote", "--smoothing",
     "--n-paths", "--extra-noise", "--sensitivity", "--max-points", "--dominance", "--acquisition",
     "--loss", "--head", "--reserve", "--selection-share", "--further-bounds", "--noise-std",
-    "--keep",
+    "--keep", "--areas",
 }  # fmt: skip
 HARMLESS_FIELDS = {"reserve", "compare", "n_paths", "max_points"}
 
@@ -73,7 +75,7 @@ def test_every_field_of_the_server_has_a_row():
         for asked in (Declared, PlanAsked, FunctionAsked, PathsAsked)
         for field in asked.model_fields
     }
-    given = {*DECLARED, *PLAN, "table"}
+    given = {*DECLARED, *PLAN, "table", "public_inputs"}
     for row in SERVED.values():
         given |= {*row.declared, *(row.plan or {}), *(row.function or {})}
     assert known - given == HARMLESS_FIELDS

@@ -103,7 +103,7 @@ def test_letters_of_other_encodings(tmp_path: Path, encoding: str) -> None:
     found = read_inputs(data, ["Größe", "Ort"], {}, Form(encoding=encoding))
     assert found.equals(pl.DataFrame({"Größe": [1.5], "Ort": ["Köln"]}))
     if encoding == "windows-1252":
-        with pytest.raises(TableError, match="name its `encoding`"):
+        with pytest.raises(TableError, match="state its encoding"):
             read_inputs(data, ["Größe"], {})
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
-from privgp import compose
+from privgp import PrivateFunction, compose
 from privgp.plan.functions.varah import separated_dominance
 from tests.models.functions import ASKED, X, Y, function
 
@@ -229,3 +230,78 @@ def test_there_is_a_most_of_points_and_none_through_inducing_inputs(monkeypatch)
 def test_a_white_kernel_is_the_noise_variance():
     given = function(kernel=400.0 * RBF(2.0) + WhiteKernel(25.0), noise_variance=None).fit(X, Y)
     assert given.sensitivity_ == function().fit(X, Y).sensitivity_
+
+
+def noisy_rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    X = np.round(rng.uniform(0, 3, (20, 1)), 1)  # some are equal
+    return X, rng.uniform(-1, 1, 20), np.tile([0.05, 0.4, 3.0, 0.4], 5)
+
+
+@pytest.mark.parametrize("inducing", [None, [[0.5], [1.5], [2.5]]])
+def test_noise_by_row_is_the_posterior_mean_with_that_noise(inducing):
+    """Against the matrices themselves: the mean beneath hardly any noise, and its sensitivity."""
+    X, y, noise = noisy_rows()
+    kernel = 0.5 * RBF(0.7)
+    made = PrivateFunction(
+        kernel, noise, y_bounds=(-1, 1), epsilon=1e4, delta=0.5, inducing=inducing, random_state=0
+    ).fit(X, y)
+    K = kernel(X)
+    if inducing is not None:
+        Z = np.array(inducing)
+        K = kernel(X, Z) @ np.linalg.solve(kernel(Z), kernel(Z, X))
+    inverse = np.linalg.inv(K + np.diag(noise))
+    moved = np.sqrt(np.diag(inverse @ K @ inverse))
+    assert made.sensitivity_ == pytest.approx(2.0 * moved.max(), rel=1e-6)
+    at = np.array([[0.3], [2.0]])
+    if inducing is None:
+        expected = kernel(at, X) @ inverse @ y
+    else:
+        expected = kernel(at, Z) @ np.linalg.solve(kernel(Z), kernel(Z, X)) @ inverse @ y
+    assert_allclose(made.release(at), expected, atol=6 * made.noise_std_ + 1e-6)
+
+
+def test_more_noise_on_the_rows_that_move_most_lowers_the_sensitivity():
+    """As the papers suggest: an outlying input has the largest norm, until its noise is raised."""
+    X, y = np.append(np.linspace(0, 1, 30), 3.0)[:, None], np.zeros(31)
+    law = {"y_bounds": (-1, 1), "epsilon": 1.0, "delta": 1e-3, "random_state": 0}
+    noise = np.full(31, 0.3)
+    even = PrivateFunction(RBF(0.5), 0.3, **law).fit(X, y)
+    same = PrivateFunction(RBF(0.5), noise, **law).fit(X, y)
+    assert same.sensitivity_ == pytest.approx(even.sensitivity_, rel=1e-9)
+    noise[-1] = 3.0
+    assert PrivateFunction(RBF(0.5), noise, **law).fit(X, y).sensitivity_ < 0.6 * even.sensitivity_
+
+
+@pytest.mark.parametrize("sensitivity", ["infinity", "nonnegative"])
+def test_the_papers_bounds_hold_with_noise_by_row(sensitivity):
+    X, y, noise = noisy_rows()
+    law = {"y_bounds": (-1, 1), "epsilon": 1.0, "delta": 1e-3, "random_state": 0}
+    exact = PrivateFunction(RBF(0.7), noise, **law).fit(X, y).sensitivity_
+    assert (
+        PrivateFunction(RBF(0.7), noise, sensitivity=sensitivity, **law).fit(X, y).sensitivity_
+        >= exact
+    )
+    wide = PrivateFunction(RBF(0.01), noise, sensitivity="varah", **law)
+    assert wide.fit(np.arange(20.0)[:, None], y).sensitivity_ >= 2.0 * 1.0 / (1.0 + 0.05) - 1e-9
+
+
+def test_noise_by_row_is_kept_in_the_state(tmp_path):
+    X, y, noise = noisy_rows()
+    law = {"y_bounds": (-1, 1), "epsilon": 1.0, "delta": 1e-3, "random_state": 0}
+    state = tmp_path / "f.private-state"
+    made = PrivateFunction(RBF(0.7), noise, **law).fit(X, y, state=state)
+    first = made.release([[0.5], [1.0]])
+    later = PrivateFunction.load_state(state)
+    assert_allclose(later.release([[1.0], [0.5]]), first[::-1])
+    assert later.sensitivity_ == made.sensitivity_
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.ones(3), np.zeros(20), np.full(20, np.nan), np.ones((20, 1)), ["a"] * 20]
+)
+def test_noise_by_row_that_is_wrong_is_refused(wrong):
+    X, y, _ = noisy_rows()
+    made = PrivateFunction(RBF(0.7), wrong, y_bounds=(-1, 1), epsilon=1.0, delta=1e-3)
+    with pytest.raises(ValueError, match="noise_variance"):
+        made.fit(X, y)

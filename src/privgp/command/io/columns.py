@@ -53,16 +53,22 @@ def refuse_questions(**options: str) -> Iterator[None]:
         raise refusal(problem, **options) from None
 
 
-def question_rows(
-    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
-) -> pl.DataFrame:
-    """The inputs in a new table, by the names given with --inputs, else by those in the model's file."""
-    names = names_of(model) if given is None else split_names(given)
+def input_names(model: Any, path: Path, given: str | None) -> tuple[str, ...]:
+    """The inputs by the names given with --inputs, else by those in the model's file."""
+    names = names_of(model) if given is None else tuple(split_names(given))
     count = int(model.n_features_in_)
     if names is None:
         raise Refusal(f"'{path}' does not name its {plural(count, 'input')}: do so with --inputs.")
     if len(names) != count:
         raise Refusal(f"'{path}' has {plural(count, 'input')}, but --inputs names {len(names)}.")
+    return names
+
+
+def question_rows(
+    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
+) -> pl.DataFrame:
+    """The inputs in a new table."""
+    names = input_names(model, path, given)
     return read_inputs(table, names, known_kinds(getattr(model, "inputs_", None), names), form)
 
 

@@ -1,22 +1,36 @@
-"""Before a release: read, plan and rehearse. From then on: say what is spent if something stops it."""
+"""Before a release or an update: read, plan and rehearse. From then on: say what is spent if something stops it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.errors import Failure, refusal, refuse_on, stop_phrase
+from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phrase
+from privgp.command.io.columns import as_table, input_names
+from privgp.command.io.files import open_own
+from privgp.command.io.kinds import known_kinds, levels_of
 from privgp.command.io.request import Request, make_plan, public_computation
 from privgp.command.io.screen import Step, show_blocks
 from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, is_read_in_blocks, rehearse_table
-from privgp.models.load import save
+from privgp.models.kinds.further import MEASURED, OTHER_RECORDS, OTHER_ROWS, WHICH_RECORDS
+from privgp.models.kinds.records import row_count
+from privgp.models.kinds.updates import (
+    KINDS,
+    OTHER_UNIT,
+    check_updatable,
+    measure_further,
+)
+from privgp.models.load import load, save
 from privgp.models.tables import rehearsal_inputs
 from privgp.storage.parts import part_beside
+from privgp.tables.cells import Kinds
 from privgp.tables.parser import TableError
 from privgp.types import Array
 
@@ -46,7 +60,7 @@ def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> 
     table, model = request.table(output), request.model()
     step("Planning and rehearsing")
     plan = request.plan or request.with_column_names(make_plan(model, table.inputs, table.groups))
-    with rehearsal(model, path, request.plan_path) as trial:
+    with rehearsal(clone(model), path, request.plan_path) as trial:
         trial.n_features_in_ = len(table.inputs.names)
         trial.feature_names_in_ = np.array(table.inputs.names, dtype=object)
         rehearse_table(trial, table, plan)
@@ -73,16 +87,16 @@ def rehearse(
     exposures: Mapping[str, Array] | None = None,
 ) -> None:
     """Release made-up values, measured as planned."""
-    with rehearsal(model, path, plan_path) as trial:
+    with rehearsal(clone(model), path, plan_path) as trial:
         inputs, values = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
         trial.fit(inputs, values, groups=people, plan=plan, **(exposures or {}))
 
 
 @contextmanager
-def rehearsal(model: Any, path: Path, plan_path: Path | None) -> Iterator[Any]:
+def rehearsal(trial: Any, path: Path, plan_path: Path | None = None) -> Iterator[Any]:
     """A model to fit to made-up values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
-    trial = clone(model).set_params(hyperparameters="fixed", ledger=None, random_state=0)
+    trial.set_params(hyperparameters="fixed", ledger=None, random_state=0)
     with (
         refuse_on(f"'{path}' cannot be written there; nothing was spent.", OSError),
         public_computation(plan=f"'{plan_path}'"),
@@ -108,3 +122,150 @@ def guard_budget(epsilon: float, delta: float) -> Iterator[list[Path]]:
         if saved:
             what = f"'{saved[0]}' was written, which is complete"
         raise Failure(f"{stop_phrase(problem)} after {what}; {spent}") from None
+
+
+Further = tuple[float, float] | None  # a further budget for the same rows; None for new people
+
+# What the library refuses, in words of this command.
+IN_OPTIONS = {
+    KINDS: "FILE cannot be updated: it must be a release made without --inducing and --reconstruct "
+    "unbiased. Nothing was spent.",
+    MEASURED: "The rows of DATA were measured already: if they are the same people, give --same-rows. "
+    "Nothing was spent.",
+    OTHER_ROWS: "With --same-rows, DATA must be the rows of FILE or of one of its updates, in the same "
+    "order: leave it out for new people. Nothing was spent.",
+    OTHER_RECORDS: "With --same-rows, DATA must have as many records, or as many people, as FILE or one "
+    "of its updates: leave it out for new people. Nothing was spent.",
+    WHICH_RECORDS: "Several batches have as many records as DATA, and private inputs are not compared: "
+    "give --same-rows for a batch before the next update. Nothing was spent.",
+    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the promise "
+    "protects one kind of unit. Nothing was spent.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateRequest(Request):
+    """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
+    the same rows, None for new people."""
+
+    released: Any
+    names: tuple[str, ...]
+    further: Further
+    elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
+
+    @classmethod
+    def of(
+        cls,
+        release: Path,
+        data: Path,
+        inputs: str | None,
+        output: str,
+        groups: str | None,
+        exposure: str | None,
+        further: Further,
+        seed: int | None,
+        **written: Any,
+    ) -> Self:
+        """``written``: how the table is, and what is done about missing values."""
+        model = open_own(release, load)
+        names = input_names(model, release, inputs)
+        with _refuse_as_options():
+            check_updatable(model)
+        epsilon, delta = further or (model.epsilon, model.delta)
+        asked = model._released.parameters
+        labels = asked.labels()
+        if labels is not None and labels != list(asked.arguments()["classes"]):
+            raise Refusal(f"'{release}' is for labels that are numbers: update it in Python.")
+        bounds: Any = None if labels else np.ravel(asked.y_bounds)[:2].tolist()
+        return cls(
+            released=model, names=names, further=further, data=data, inputs=",".join(names),
+            output=output, groups=groups, bounds=bounds,
+            classes=None if labels is None else ",".join(labels), epsilon=epsilon, delta=delta,
+            protect=asked.protect, likelihood=asked.likelihood, exposure=exposure, seed=seed, **written,
+        )  # fmt: skip
+
+    @property
+    def y_bounds(self) -> Any:
+        return self.released._released.parameters.y_bounds
+
+    @property
+    def class_names(self) -> list[str] | None:
+        labels: list[str] | None = self.released._released.parameters.labels()
+        return labels
+
+    @property
+    def input_names(self) -> list[str]:
+        return [*self.names]
+
+    def domain(self) -> Any:
+        return self.released._released.parameters.x_bounds
+
+    def private_inputs(self) -> Any:
+        """What was declared of private inputs, under the names that they have in the table."""
+        inputs = self.released.inputs_
+        if inputs is None or not self.inputs_are_private:
+            return None
+        if inputs.names != self.names:
+            raise Refusal(f"The inputs of FILE are {','.join(inputs.names)}: leave --inputs out.")
+        return inputs
+
+    @property
+    def kinds(self) -> Kinds | None:
+        return known_kinds(self.released.inputs_, self.names)
+
+    @property
+    def levels(self) -> dict[str, list[str]]:
+        inputs = self.released.inputs_
+        if inputs is None:
+            return {}
+        here = dict(zip(inputs.names, self.names, strict=True))
+        return {here[name]: levels for name, levels in levels_of(inputs).items()}
+
+    def model(self) -> Any:
+        released = self.released.set_params(random_state=self.seed)
+        released._noted = self.table_assumptions
+        return released
+
+
+def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) -> Measure:
+    """Read the table and rehearse; what is handed back spends."""
+    step("Reading the table")
+    X, people, y = request.all_columns(output)
+    model, exposures = request.model(), request.exposures()
+    step("Planning and rehearsing")
+    rehearse_update(model, X, people, path, request.further, exposures)
+
+    def measure() -> Any:
+        model.set_params(ledger=request.account)
+        _measure(model, X, y, people, request.further, exposures)
+        return model
+
+    return measure
+
+
+def rehearse_update(
+    model: Any, X: Any, people: Any, path: Path, further: Further, exposures: Mapping[str, Array]
+) -> None:
+    """Release made-up values from a copy of the model."""
+    with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():
+        inputs, middle = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
+        _measure(trial, inputs, middle, people, further, exposures)
+
+
+@contextmanager
+def _refuse_as_options() -> Iterator[None]:
+    """Pass on what a computation without private values refuses, in words of this command."""
+    with public_computation():
+        try:
+            yield
+        except ValueError as problem:
+            raise ValueError(IN_OPTIONS.get(str(problem), str(problem))) from None
+
+
+def _measure(
+    model: Any, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
+) -> None:
+    """New people's rows, or the same again with a further budget."""
+    rows = as_table(model._released.names, X)  # under the names that the model knows
+    exposed = model._exposures_by_place(exposures.get("exposure"), row_count(rows))
+    measure_further(model, rows, y, people, exposed, further)

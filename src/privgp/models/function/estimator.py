@@ -25,6 +25,7 @@ from privgp.plan.inputs.arguments import (
     check_bounds,
     check_choice,
     check_inducing_inputs,
+    check_row_noise,
     domain_pairs,
     is_number,
 )
@@ -61,7 +62,8 @@ class PrivateFunction(KeptEstimator):
     Parameters
     ----------
     kernel : scikit-learn kernel, in units of X and squared units of y, fixed.
-    noise_variance : variance of an output about the function (None: the kernel's WhiteKernel).
+    noise_variance : variance of an output about the function (None: the kernel's WhiteKernel); with
+        ``protect="outputs"`` also one per row, public.
     y_bounds : (low, high), public bounds of the outputs, chosen without looking at them.
     epsilon, delta : the budget of the function, spent once for all points.
     sensitivity : "exact", or "infinity", "nonnegative" and "varah", bounds that cost more noise.
@@ -83,7 +85,7 @@ class PrivateFunction(KeptEstimator):
     _CODEC = FUNCTIONS
 
     kernel: Kernel
-    noise_variance: float | None
+    noise_variance: float | Column | None
     _: KW_ONLY
     y_bounds: Sequence[float] | None
     epsilon: float
@@ -136,29 +138,35 @@ class PrivateFunction(KeptEstimator):
         asked = self._check_request()
         if self.domain is not None:
             raise ValueError("domain goes with protect='records' only.")
-        inputs, index = collapse(X)
+        noise = check_row_noise(self.noise_variance, len(X))
+        inputs, index = collapse(X if noise is None else np.column_stack([X, noise]))
         with threads_for(len(inputs)), np.errstate(all="ignore"):
-            model = self._outputs_model(inputs, np.bincount(index).astype(np.float64))
+            counts = np.bincount(index).astype(np.float64)
+            each = None if noise is None else inputs[:, -1].copy()
+            model = self._outputs_model(inputs[:, : X.shape[1]].copy(), counts, each)
             norm = model.norm(self.sensitivity, self.dominance)
         if not (np.isfinite(norm) and norm > 0):
             raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
         if state is not None:
             kernel_tree(model.kernel)  # refuses what no file can hold, before anything is charged
-        noise = model.noise(asked["epsilon"], asked["delta"], norm)
+        law = model.noise(asked["epsilon"], asked["delta"], norm)
         how, when = LAZILY, [ONCE, NOT_TIMED]
         if model.nodes is not None:  # all numbers are drawn at once
             how, when = "in {:,} numbers through inducing inputs", [ONCE]
-        promised = self._guarantee(OUTPUTS, (*OUTPUTS_ASSUMPTIONS, *when), noise, how)
+        promised = self._guarantee(OUTPUTS, (*OUTPUTS_ASSUMPTIONS, *when), law, how)
 
         def draw() -> Kept:
-            draws = first_draws(y, asked["y_bounds"], index, noise, norm, seed, model.columns)
+            draws = first_draws(y, asked["y_bounds"], index, law, norm, seed, model.columns)
             made = OutputsContents(promised, names_of(tried), model, draws, norm=norm, **asked)
             return Kept.new(made, FUNCTIONS, state)
 
         self._publish(promised, draw, self._take, rows=model.rows)
 
-    def _outputs_model(self, inputs: Array, counts: Array) -> FunctionModel:
-        """The public model on these distinct inputs, each of which occurs ``counts`` times."""
+    def _outputs_model(self, inputs: Array, counts: Array, noises: Array | None) -> FunctionModel:
+        """The public model on these distinct inputs, each of which occurs ``counts`` times.
+
+        ``noises``: the noise variance at each, where it differs by row.
+        """
         check_choice("sensitivity", self.sensitivity, SENSITIVITIES)
         if self.dominance is not None:
             if self.sensitivity != "varah":
@@ -166,9 +174,10 @@ class PrivateFunction(KeptEstimator):
             if not is_number(self.dominance) or not 0.0 < self.dominance < np.inf:
                 raise ValueError("dominance must be a positive, finite number.")
         columns = inputs.shape[1]
-        kernel, noise = signal_and_noise(self.kernel, self.noise_variance, columns)
+        mean = self.noise_variance if noises is None else float(np.average(noises, weights=counts))
+        kernel, noise = signal_and_noise(self.kernel, mean, columns)
         if self.inducing is None:
-            return FunctionModel(kernel, noise, inputs, counts)
+            return FunctionModel(kernel, noise, inputs, counts, None, noises)
         if self.sensitivity not in ("exact", "varah"):
             raise ValueError("inducing inputs go with sensitivity 'exact' or 'varah' only.")
         if self.dominance is not None:
@@ -176,7 +185,7 @@ class PrivateFunction(KeptEstimator):
         nodes = check_inducing_inputs(self.inducing, columns)
         if isinstance(nodes, int):
             nodes = inputs[choose_nodes(kernel, inputs, nodes)]
-        return FunctionModel(kernel, noise, inputs, counts, nodes)
+        return FunctionModel(kernel, noise, inputs, counts, nodes, noises)
 
     def _fit_records(
         self, X: Any, y: Any, tried: Self, seed: int | None, state: str | os.PathLike[str] | None

@@ -16,7 +16,7 @@ from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.plan.functions.varah import dominance, inducing_bound, varah_bound
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms
-from privgp.types import Array, Positive
+from privgp.types import Array, Positive, later
 
 SENSITIVITIES = ("exact", "infinity", "nonnegative", "varah")
 MAX_POINTS = 20_000
@@ -31,10 +31,11 @@ class FunctionModel:
     Attributes
     ----------
     kernel : kernel of the posterior
-    noise_variance : variance of an output about the function
-    inputs : (inputs, columns), distinct rows of X
+    noise_variance : variance of an output about the function, the mean over rows if it differs
+    inputs : (inputs, columns), distinct rows of X, or of X and the noise variance
     counts : (inputs,), of each
     nodes : (nodes, columns), inducing inputs; None for the exact posterior
+    noise_variances : (inputs,), where it differs by row
 
     """
 
@@ -43,6 +44,7 @@ class FunctionModel:
     inputs: Annotated[Array, "inputs columns"]
     counts: Annotated[Array, "inputs"]
     nodes: Annotated[Array, "nodes columns"] | None = None
+    noise_variances: Annotated[Array, "inputs"] | None = later(None)
 
     domain = None  # points anywhere are answered
 
@@ -57,6 +59,13 @@ class FunctionModel:
         return int(self.counts.sum())
 
     @property
+    def noises(self) -> Array:
+        """The noise variance of outputs at every input, (inputs,)."""
+        if self.noise_variances is None:
+            return np.full(len(self.inputs), self.noise_variance)
+        return self.noise_variances
+
+    @property
     def typical_variance(self) -> float:
         """k(x, x), averaged over the inputs if it varies."""
         return mean_variance(self.kernel, self.inputs)
@@ -66,7 +75,7 @@ class FunctionModel:
         """A, (inputs, inputs): the posterior mean is ``k(., inputs) A s`` for sums s per input."""
         K = evaluate(self.kernel, self.inputs)
         for jitter in JITTERS:
-            noisy = K + np.diag(self.noise_variance / self.counts + jitter * self.typical_variance)
+            noisy = K + np.diag(self.noises / self.counts + jitter * self.typical_variance)
             try:
                 factor = cho_factor(noisy, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
@@ -82,12 +91,16 @@ class FunctionModel:
 
     @cached_property
     def node_rows(self) -> Array:
-        """B = L^T alpha, (nodes, inputs): ``(s^2 I + V D V^T)^-1 V``, ``V = L^-1 k(Z, inputs)``."""
+        """B = L^T alpha, (nodes, inputs): ``(s^2 I + V D V^T)^-1 V``, ``V = L^-1 k(Z, inputs)``.
+
+        With noise variances by row, each column and its count are weighed by s^2 over its own.
+        """
         V = self._whiten(self.inputs)
-        gram = (V * self.counts) @ V.T
+        share = self.noise_variance / self.noises
+        gram = (V * (self.counts * share)) @ V.T
         gram.flat[:: len(gram) + 1] += self.noise_variance
         factor = cho_factor(gram, lower=True, check_finite=False)
-        return np.asarray(cho_solve(factor, V, check_finite=False))
+        return np.asarray(cho_solve(factor, V, check_finite=False) * share)
 
     def _whiten(self, X: Array) -> Array:
         """``L^-1 k(Z, X)``, (nodes, points)."""
@@ -137,9 +150,9 @@ class FunctionModel:
         if sensitivity == "exact":
             return float(self.exact_norms().max())
         if sensitivity == "varah" and self.nodes is not None:
-            return inducing_bound(diagonal(self.kernel, self.inputs).max(), self.noise_variance)
+            return inducing_bound(diagonal(self.kernel, self.inputs).max(), self.noises.min())
         if sensitivity == "varah":
-            actual = dominance(self.kernel, self.noise_variance, self.inputs, self.counts)
+            actual = dominance(self.kernel, self.noises, self.inputs, self.counts)
             if declared is not None and not actual >= declared:
                 raise ValueError(
                     "dominance is too large: these inputs lie closer together than was declared."
@@ -170,9 +183,9 @@ class FunctionModel:
 
 def inverse_covariance(model: FunctionModel) -> Array:
     """K^-1 over all rows, (rows, rows), equal inputs repeated."""
-    X = np.repeat(model.inputs, model.counts.astype(np.int64), axis=0)
-    K = evaluate(model.kernel, X)
-    K.flat[:: len(K) + 1] += model.noise_variance
+    times = model.counts.astype(np.int64)
+    K = evaluate(model.kernel, np.repeat(model.inputs, times, axis=0))
+    K.flat[:: len(K) + 1] += np.repeat(model.noises, times)
     try:
         factor = cho_factor(K, lower=True, check_finite=False)
     except np.linalg.LinAlgError:

@@ -11,13 +11,13 @@ from privgp.gp.rounding import rounding
 from privgp.types import Array
 
 
-def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Array) -> float:
+def dominance(kernel: Kernel, noise_variance: float | Array, inputs: Array, counts: Array) -> float:
     """The dominance of K for ``counts`` rows per input, rounded down; not positive if K has none.
 
     Parameters
     ----------
     kernel, noise_variance
-        Kernel and noise variance of K.
+        Kernel and noise variance of K; the latter may be one number per input.
     inputs
         (inputs, columns), distinct.
     counts
@@ -27,7 +27,7 @@ def dominance(kernel: Kernel, noise_variance: float, inputs: Array, counts: Arra
     v = diagonal(kernel, inputs)
     sums = np.abs(evaluate(kernel, inputs)) @ counts  # the diagonal once, others in full
     sums *= 1.0 + rounding(len(inputs) + 64)
-    largest = float(v.max()) + noise_variance
+    largest = float(v.max()) + float(np.max(noise_variance))
     return float(np.min(2.0 * v + noise_variance - sums)) - rounding(8) * largest
 
 

@@ -184,3 +184,25 @@ def per_output(name: str, value: Any, count: int) -> tuple[Any, ...]:
     if len(value) != count:
         raise ValueError(f"{name} must be one for all outputs, or {count}, one per output.")
     return tuple(value)
+
+
+def check_row_noise(given: Any, rows: int) -> Array | None:
+    """Noise variances, one per row, (rows,); None where one number, or none, is given.
+
+    Raises
+    ------
+    ValueError
+        They are not positive numbers, or not as many as there are rows.
+
+    """
+    if given is None or np.ndim(given) == 0:
+        return None
+    try:
+        noise = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("noise_variance must be a number, or one number per row.") from None
+    if noise.shape != (rows,):
+        raise ValueError(f"noise_variance must be one number, or one per row: {rows:,} numbers.")
+    if not np.all((noise > 0.0) & (noise < np.inf)):
+        raise ValueError("noise_variance must be positive and finite in every row.")
+    return noise

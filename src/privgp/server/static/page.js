@@ -176,7 +176,7 @@ async function showUnusedTables() {
       await ask(`/api/tables/${encodeURIComponent(each.table)}`, { method: "DELETE" });
       await showUnusedTables();
     });
-    return make("li", {}, `${each.table}, uploaded ${when(each.made_at)} `, button);
+    return make("li", {}, `${each.table} `, button);
   }));
 }
 

@@ -97,8 +97,8 @@ def _memory(cells: Any) -> Any:
     """Cells as an array of their own memory where that is to be had; a list as it is."""
     if hasattr(cells, "to_numpy"):
         return cells_of(cells)
-    own = isinstance(cells, memoryview) or hasattr(cells, "__array__")
-    return np.asarray(cells) if own else cells
+    own = isinstance(cells, memoryview) or hasattr(cells, "__array_interface__")
+    return np.asarray(cells) if own else cells  # which are not read
 
 
 def _share_memory(cells: Any, others: Any) -> bool:

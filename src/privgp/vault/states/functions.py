@@ -105,10 +105,15 @@ class FunctionContents(Contents):
             "protect": self.PROTECT,
             "domain": self.model.domain,
             "kernel": self.model.kernel,
-            "noise_variance": self.model.noise_variance,
+            "noise_variance": self._noise(),
             "inducing": self.model.nodes,
             "random_state": self.draws.seed,
         }
+
+    def _noise(self) -> float | Array:
+        """The noise variance, one number per distinct input where it differs by row."""
+        each: Array | None = getattr(self.model, "noise_variances", None)
+        return float(self.model.noise_variance) if each is None else each
 
     def in_units(self, scaled: Array) -> Array:
         """From outputs scaled to [-1, 1] to units of y."""

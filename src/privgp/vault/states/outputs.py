@@ -161,6 +161,7 @@ class OutputsContents(FunctionContents):
         else:
             aligned = points == 0 and numbers in (0, size) and size == len(model.nodes)
         counted = len(model.inputs) > 0 and bool(np.all(model.counts >= 1))
+        counted = counted and bool(np.all((model.noises > 0.0) & (model.noises < math.inf)))
         require(aligned and counted, NOT_TOGETHER)
         require(draws.limit <= limit_for(self.norm, size), OTHER_PROMISE)
         limit = draws.limit * (1.0 + 1e-9)
