@@ -59,13 +59,13 @@ class Given:
             return getattr(plan.strategy, "tally", None) is None
         return unit_of(plan.parts[0]).several_rows == getattr(self.planned, "people", None)
 
-    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
         """What the vault measures of a plan."""
         return data
 
 
 def public_rows(
-    model: Published, X: Array, groups: Any, exposed: Exposed, table: Any, plan: Any = None
+    model: Published, X: Array, groups: Any, exposed: Exposed, table: Any, plan: Plan | None = None
 ) -> Given | Tallied:
     """Rows whose inputs are public, where the kernel has them; many as a tally.
 
@@ -134,7 +134,7 @@ def fit_columns(
     X: Any,
     y: Any,
     groups: Any,
-    plan: Any,
+    plan: Plan | None,
     exposed: Callable[[int], Exposed],
     names: tuple[str, ...] | None = None,
 ) -> None:
@@ -175,7 +175,7 @@ def fit_given(
     model: Published,
     rows: Given | Tallied,
     data: Sealed,
-    plan: Any,
+    plan: Plan | None,
     names: tuple[str, ...] | None = None,
 ) -> None:
     """The same for rows that are known, and outcomes that the vault holds."""
@@ -194,17 +194,17 @@ def _private_inputs(model: Published, X: Any) -> Any:
     return inputs
 
 
-def plan_for(model: Published, rows: Given | Tallied, plan: Any) -> Any:
+def plan_for(model: Published, rows: Given | Tallied, plan: Plan | None) -> Plan:
     """A new plan for these rows, or the given one if it was made for them."""
     if plan is None:
         return plan_given(model, rows)
-    made: Any = verify_plan(model, plan, rows.public)
+    made = verify_plan(model, plan, rows.public)
     if not rows.serves(made):
         raise ValueError(OTHER)
     return made
 
 
-def _with_names(plan: Any, names: tuple[str, ...] | None) -> Any:
+def _with_names(plan: Plan, names: tuple[str, ...] | None) -> Plan:
     """A plan under the names that outcomes have in the table; several always have some."""
     if names is None and len(plan.parts) == 1:
         return plan

@@ -77,7 +77,7 @@ class RowsModel(Published):
         made: Plan = plan_given(self, rows)
         return made
 
-    def _fit(self, X: Any, y: Any, groups: Any, plan: Any, exposure: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, groups: Any, plan: Plan | None, exposure: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement."""
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
@@ -92,7 +92,7 @@ class RowsModel(Published):
         fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
         return self
 
-    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Any) -> None:
+    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Plan | None) -> None:
         """The same for many rows in memory, in blocks."""
         rows = array_rows(self, X, groups)
         fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
