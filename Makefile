@@ -128,7 +128,7 @@ COMPILE := uv pip compile --no-emit-index-url --no-emit-find-links \
 EXTRAS := --extra server --extra dask --extra geo
 
 lock:
-	$(COMPILE) --generate-hashes pyproject.toml $(EXTRAS) --extra dev --extra docs \
+	$(COMPILE) --generate-hashes pyproject.toml $(EXTRAS) --extra database --extra dev --extra docs \
 	  -o requirements.lock > /dev/null
 	echo hatchling | $(COMPILE) --generate-hashes pyproject.toml - --extra server \
 	  -c requirements.lock -o deploy/requirements.lock > /dev/null

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privgp.ledger.ledger import Ledger
     from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.classifier import PrivateGPClassifier
+    from privgp.models.density.estimator import PrivateGPDensity
     from privgp.models.files import open_table
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.function.tune import tune_for
@@ -45,6 +46,7 @@ __all__ = [
     "PrivateFunction",
     "PrivateGP",
     "PrivateGPClassifier",
+    "PrivateGPDensity",
     "PrivateGPRegressor",
     "PrivateGridSearchCV",
     "VaryingLengthscale",
@@ -74,6 +76,7 @@ _HOMES = {
     "PrivateFunction": "privgp.models.function.estimator",
     "PrivateGP": "privgp.models.gp",
     "PrivateGPClassifier": "privgp.models.classifier",
+    "PrivateGPDensity": "privgp.models.density.estimator",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
     "VaryingLengthscale": "privgp.gp.kernels.varying",

@@ -31,6 +31,7 @@ from privgp import (
     PrivateFunction,
     PrivateGP,
     PrivateGPClassifier,
+    PrivateGPDensity,
     PrivateGPRegressor,
     PrivateGridSearchCV,
     VaryingLengthscale,
@@ -342,6 +343,21 @@ def records(law: str, draws: int, **budget: Any) -> Measured:
     return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
 
 
+def density(mechanism: str, draws: int, **budget: Any) -> Measured:
+    """Places of points are private: the first lies at one end of the domain or at the other. There are
+    so many points that the plan keeps both ends apart."""
+    model = PrivateGPDensity(
+        x_bounds=[(0, 1)], bins=4, mechanism=mechanism, hyperparameters="fixed", **budget
+    )
+
+    def run(place: float) -> Any:
+        points = np.full((200_000, 1), 0.4)
+        points[0] = place
+        return clone(model).fit(points)
+
+    return Measured(run, lambda: (0.05, 0.95), draws)
+
+
 def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     model = kind(bins=3, x_bounds=(0, 1), protect=protect, noise=noise, **budget)
     if protect == "records":
@@ -493,6 +509,7 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
 
 # (name, public class, what is attacked); names of options stand in the name as users write them.
 ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
+    ("density", PrivateGPDensity, density("laplace", 20_000, epsilon=2.5, delta=0.01)),
     ("outputs, gaussian", PrivateGPRegressor, regressor(mechanism="gaussian")),
     (
         "outputs, unbiased",

@@ -15,7 +15,16 @@ from scipy.special import ndtr
 
 from privgp import Guarantee, PrivateGPRegressor, compose
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.guarantee import EPSILON_SLACK, OUTPUTS, PERSON, SIMULATION
+from privgp.privacy.guarantee import (
+    EPSILON_SLACK,
+    LABELLED_RECORDS,
+    OUTPUTS,
+    PERSON,
+    RECORDS,
+    SAME_RECORDS,
+    SIMULATION,
+    VALIDATION,
+)
 from privgp.privacy.noise import gaussian_noise
 
 X = np.linspace(0, 1, 12)[:, None]
@@ -170,6 +179,28 @@ def test_a_question_chosen_by_an_earlier_answer_costs_no_more():
     for rule in (x > 0, x < 0.5, np.abs(x) < 1, np.ones_like(x, dtype=bool)):
         after = np.where(rule, hockey_stick(mu2, epsilon - loss), hockey_stick(0.0, epsilon - loss))
         assert np.trapezoid(density * after, x) <= bound + 1e-9
+
+
+@pytest.mark.parametrize("whose", [RECORDS, LABELLED_RECORDS])
+def test_a_choice_by_validation_records_goes_with_a_release_of_these_records(whose):
+    pure = {"noise_multipliers": (), "delta_slack": 0.0, "pure_epsilons": (0.5,)}
+    chosen = dataclasses.replace(promise(0.5), delta=0.0, **dataclasses.asdict(VALIDATION), **pure)
+    released = promise(**dataclasses.asdict(whose))
+    for parts in ((chosen, released), (released, chosen)):
+        total = compose(parts, 1e-6)
+        assert (total.unit, total.neighbours) == (whose.unit, whose.neighbours)
+        assert SAME_RECORDS in total.assumptions
+        assert released.epsilon < total.epsilon <= released.epsilon + 0.5
+        same = dataclasses.replace(chosen, unit=whose.unit, neighbours=whose.neighbours)
+        assert total.epsilon == compose((same, released), 1e-6).epsilon
+    outputs = promise()
+    for others in ((chosen, outputs), (chosen, released, outputs)):
+        with pytest.raises(ValueError, match="protect different things"):
+            compose(others, 1e-6)
+    records = [promise(**dataclasses.asdict(each)) for each in (RECORDS, LABELLED_RECORDS)]
+    with pytest.raises(ValueError, match="protect different things"):
+        compose((chosen, *records), 1e-6)
+    assert SAME_RECORDS not in compose((chosen, chosen), 0.0).assumptions
 
 
 def test_promises_about_different_things_are_not_added_up():

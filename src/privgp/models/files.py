@@ -6,7 +6,6 @@ private columns by the vault alone, and then fitted as if it had been there from
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import polars as pl
 
+from privgp.engine.database import is_ibis, is_url
 from privgp.engine.local import Threads
 from privgp.models.kinds.fit import fit_given, plan_for
 from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
@@ -29,7 +29,7 @@ from privgp.plan.inputs.blocks import FileColumns as FileNumbers
 from privgp.plan.inputs.file_kinds import file_inputs, known_table
 from privgp.plan.inputs.file_rows import TablePeople, TableRows
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.tally import People
+from privgp.plan.inputs.tally import People, Source
 from privgp.plan.plan import Plan
 from privgp.question.rules import check_column_roles
 from privgp.release.learn import zeros_of
@@ -37,6 +37,7 @@ from privgp.tables.files import Files, open_files
 from privgp.tables.table import columns_by_name
 from privgp.types import Integers
 from privgp.vault.checks.roles import check_roles
+from privgp.vault.masked import Sealed
 from privgp.vault.table import (
     TableOutput,
     gather_inputs,
@@ -44,6 +45,7 @@ from privgp.vault.table import (
     seal_files,
     table_people,
 )
+from privgp.vault.validate import column_names
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -130,6 +132,27 @@ class FileInputs:
         codes = groups.codes()
         return TablePeople.of(self.files, self.names, groups.name, codes, most, self.kinds)
 
+    def stays(self, model: Published) -> bool:
+        """Whether sums alone of these rows are ever in memory."""
+        return is_tallied(model, len(self))
+
+    def source(
+        self, model: Published, people: Any, exposure: Any
+    ) -> tuple[Source, tuple[int, ...]]:
+        """The rows where they are, and which outcomes are counts."""
+        most = most_rows_of_tally(model, people)
+        whose = None if people is None else People.of(people.codes(), most)
+        exposed = model._exposures_by_place(_numbers(exposure), len(self))
+        over = np.column_stack([*exposed.values()]) if exposed else None
+        names = self.names if self.kinds is None else self.kinds.names
+        return Blocks.of(FileNumbers(self.files, names, self.kinds), whose, over), tuple(exposed)
+
+    def _seal(self, y: Any, rows: Any, model: Published) -> Sealed:
+        """The outcomes, on the way to the pass that sums them."""
+        if not isinstance(y, TableOutput):
+            raise ValueError(NOT_OURS)
+        return seal_files(y, self.files, rows, model._classes())
+
     def public_table(self) -> Any:
         """All rows of public columns, in memory."""
         if self.kinds is not None:
@@ -156,20 +179,22 @@ class Table:
 
 
 def open_table(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    paths: Any,
     inputs: str | Sequence[str],
     output: str | Sequence[str] | None = None,
     groups: str | None = None,
     columns: Any = None,
     exposure: str | None = None,
 ) -> Table:
-    """Many CSV or Parquet files as one table.
+    """Many CSV or Parquet files as one table, or a table in a database.
 
     Parameters
     ----------
-    paths : path or sequence of paths
+    paths : path or sequence of paths, address of a database, or Ibis table
         A file, a folder, a pattern such as ``"trips/*.parquet"``, or a list of them; folders named
-        ``key=value`` are columns too.
+        ``key=value`` are columns too. Or ``"duckdb:///path?table=NAME"`` or
+        ``"postgresql://user@host/database?table=NAME"``: rows then stay in the database, which sends
+        grouped sums (extra ``database``).
     inputs : str or sequence of str
         Names of the input columns.
     output : str or sequence of str, optional
@@ -185,6 +210,10 @@ def open_table(
     """
     names, private = _names(inputs), _names(output)
     check_column_roles(names, private, groups, exposure)
+    if is_url(paths) or is_ibis(paths):
+        from privgp.models.kinds.database import table_in_database
+
+        return table_in_database(paths, names, private, groups, columns, exposure)
     files = open_files(paths)
     files.check([*names, *private, *_names(groups), *_names(exposure)])
     people = None if groups is None else Groups(files, groups)
@@ -354,6 +383,8 @@ def _only(table: Table) -> list[str]:
 
 def columns_of(model: Published, table: Any) -> Mapping[str, Any]:
     """The columns of a table by their names."""
+    if isinstance(table, Table) and not isinstance(table.inputs.files, Files):
+        raise ValueError("PrivateGP takes tables in memory or in files: read the table first.")
     return FileColumns.of(model, table) if isinstance(table, Table) else columns_by_name(table)
 
 
@@ -385,8 +416,8 @@ def is_read_in_blocks(X: Any, model: Published) -> TypeGuard[FileInputs]:
 
 
 def is_read_in_place(X: Any, model: Published) -> TypeGuard[FileInputs]:
-    """Whether X is a table in files of which sums alone are ever in memory."""
-    return isinstance(X, FileInputs) and is_tallied(model, len(X))
+    """Whether X is a table in files, or in a database, of which sums alone are ever in memory."""
+    return isinstance(X, FileInputs) and X.stays(model)
 
 
 def rows_in_place(
@@ -394,14 +425,10 @@ def rows_in_place(
 ) -> tuple[Any, Tallied]:
     """A model that knows what the columns of a table are, and the tally of its rows."""
     X = X.known_by(model.columns)
-    asked, people = copy(model), X.people(groups)
+    asked = copy(model)
     asked.inputs_ = X.kinds
-    most = most_rows_of_tally(model, people)
-    whose = None if people is None else People.of(people.codes(), most)
-    exposed = asked._exposures_by_place(_numbers(exposure), len(X))
-    over = np.column_stack([*exposed.values()]) if exposed else None
-    held = FileNumbers(X.files, X.names if X.kinds is None else X.kinds.names, X.kinds)
-    return asked, Tallied.of(asked, Blocks.of(held, whose, over), tuple(exposed), plan)
+    source, counts = X.source(asked, X.people(groups), exposure)
+    return asked, Tallied.of(asked, source, counts, plan)
 
 
 def fit_in_place(
@@ -412,15 +439,13 @@ def fit_in_place(
     plan: Plan | None,
     exposure: Any = None,
 ) -> None:
-    """Measure a table in files once, of which sums alone are ever in memory. Spends."""
-    if not isinstance(y, TableOutput):
-        raise ValueError(NOT_OURS)
+    """Measure a table once, of which sums alone are ever in memory. Spends."""
     asked, rows = rows_in_place(model, X, groups, exposure, plan)
     model.inputs_ = asked.inputs_
     names = X.names if asked.inputs_ is None else asked.inputs_.names
     remember(model, names, len(names))
-    data = seal_files(y, X.files, rows.source, model._classes())
-    outputs = y.names if len(model._alone()) > 1 else None
+    data = X._seal(y, rows.source, model)
+    outputs = column_names(y) if len(model._alone()) > 1 else None
     fit_given(model, rows, data, plan, outputs)
 
 

@@ -22,6 +22,7 @@ ESTIMATORS = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGP": "privgp.models.gp",
+    "PrivateGPDensity": "privgp.models.density.estimator",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 PIPELINE = (

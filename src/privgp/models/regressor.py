@@ -74,8 +74,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         objective is "trace" unless given.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
-        are then read in blocks and nothing grows with their number. None: exact, or a usual number of
-        them past 20,000 rows. With ``protect="records"``: the largest number of bins or features.
+        are then read in blocks and nothing grows with their number. None: none, rows are
+        gathered in cells. With ``protect="records"``: the largest number of bins or features.
     mechanism : the noise distribution: "gaussian", on weighted sums of all outputs; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is
@@ -89,8 +89,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         ("lat", "lon"): "place", "hour": ("periodic", 24)}``; also "number", "boolean",
         ("category", levels) and ("place", crs). The others are what they plainly are. A kernel then has
         one lengthscale, or one for each of these.
-    most_rows : with ``groups``: the most rows of one person that are used, the first ones; rows are then
-        streamed. None: all, or 1,000 of many rows.
+    most_rows : with ``groups``: the most rows of one person that are used, the first ones. None: all.
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.

@@ -10,8 +10,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.links import LABEL_LINKS, LINKS
+from privgp.plan.bins.bins import Grid
 from privgp.plan.classes.declared import Classes, check_classes
 from privgp.plan.classes.latent import LABEL_VARIANCE, rescale, steepest
+from privgp.plan.counts.density import MOST_BINS, REPLACED, count_bounds
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
@@ -31,6 +33,7 @@ from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
 from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
 from privgp.types import Array, Pair, Positive, Share, Within, later
+from privgp.types import Count as Rows
 
 OBJECTIVES, RECONSTRUCTIONS = choices("objective"), choices("reconstruct")
 LIKELIHOODS, MECHANISMS = choices("likelihood"), choices("mechanism")
@@ -154,6 +157,10 @@ class Parameters:
         kind = BY_LIKELIHOOD[self.likelihood]
         return kind.of(cast(Pair, self.y_bounds), self.max_change, exposure)
 
+    def restate(self, stated: dict[str, Any]) -> dict[str, Any]:
+        """A certificate in the words of what was declared."""
+        return stated
+
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
         check_any_bounds(self.y_bounds)
@@ -264,12 +271,86 @@ class MixedParameters(Parameters):
             raise ValueError("outcomes are broken.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class DensityParameters(Parameters):
+    """What was declared of private points: their domain, ``x_bounds``, its bins, and their number.
+
+    Their counts are the outputs of a release at public inputs, the centres of the bins. Bounds of the
+    counts are a power of two, so that scaling them is exact.
+    """
+
+    estimator: ClassVar[str] = "PrivateGPDensity"
+    bins: tuple[Annotated[int, Within(1, MOST_BINS)], ...]
+    points: Rows
+
+    @classmethod
+    def declare(
+        cls,
+        domain: tuple[Pair, ...],
+        bins: tuple[int, ...],
+        points: int,
+        budget: tuple[float, float],
+        columns: Inputs | None,
+        kept: Mapping[str, Any],
+    ) -> Self:
+        """From what the constructor of the estimator was given, and the number of points."""
+        given = {**MIXED, **kept, "epsilon": budget[0], "delta": budget[1]}
+        given |= {"x_bounds": domain, "columns": columns, "protect": "outputs"}
+        given |= {"y_bounds": count_bounds(points), "max_change": REPLACED, "likelihood": "poisson"}
+        return cls.of({**given, "bins": bins, "points": points}, len(domain))
+
+    @property
+    def grid(self) -> Grid:
+        low, high = np.array(self.x_bounds).reshape(-1, 2).T
+        return Grid(low, high, self.bins)
+
+    def arguments(self) -> dict[str, Any]:
+        """What the constructor of the estimator takes."""
+        given = super().arguments()
+        names = ("epsilon", "delta", "kernel", "columns", "hyperparameters", "mechanism")
+        kept = {name: given[name] for name in names}
+        return {**kept, "x_bounds": self.x_bounds, "bins": self.bins[0]}
+
+    def check_for(self, columns: int) -> None:
+        super().check_for(columns)
+        declared = (self.likelihood, self.max_change, self.protect, self.y_bounds)
+        wanted = ("poisson", REPLACED, "outputs", count_bounds(self.points))
+        fits = len(self.bins) == columns == len(np.array(self.x_bounds).reshape(-1, 2))
+        if declared != wanted or not fits or int(np.prod(self.bins)) > MOST_BINS:
+            raise ValueError("bins are broken.")
+
+    def restate(self, stated: dict[str, Any]) -> dict[str, Any]:
+        bounds = {"inputs": np.array(self.x_bounds).reshape(-1, 2).tolist()}
+        return {
+            **stated,
+            "public": [
+                "the number of points",
+                "domain, bins, kernel and budget",
+                "the noisy measurement and all that follows from it",
+            ],
+            "private": ["the place of every point"],
+            "bounds": {**stated["bounds"], **bounds},
+            "data": {**stated["data"], "rows": self.points, "distinct_inputs": None},
+            "not_protected": [
+                *[
+                    each
+                    for each in stated["not_protected"]
+                    if each.startswith(("NOTHING", "Facts"))
+                ],
+                "The number of points is not protected: neighbours have equally many.",
+            ],
+        }
+
+
+AnyParameters = Parameters | LabelParameters | MixedParameters | DensityParameters
+
+
 @dataclass(frozen=True)
 class MadeFor:
     """What a plan was asked for, with the names of the columns of inputs, of people and of exposures,
     if known."""
 
-    parameters: Parameters | LabelParameters | MixedParameters
+    parameters: AnyParameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
     exposure: str | None = later(None)

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from itertools import product
 from typing import Any, Self
 
@@ -91,6 +91,11 @@ RECORDS = Protected(
     "datasets with the same number of records that differ in one record, its inputs and its output, "
     "within the declared bounds",
 )
+POINTS = Protected(
+    "one point",
+    "datasets with the same number of points that differ in the place of one point, within the declared "
+    "domain",
+)
 PEOPLE_RECORDS = Protected(
     "all records of one person (inputs and outputs)",
     "datasets with the same number of people that differ in all records of one person: how many there "
@@ -101,6 +106,7 @@ PEOPLE_LABELLED_RECORDS = Protected(
     "datasets with the same number of people that differ in all records of one person: how many there "
     "are, their inputs, within the declared bounds, and their labels",
 )
+SAME_RECORDS = "the validation records are the records of the releases beside them"
 VALIDATION = Protected(
     "one whole validation record (inputs and output)",
     "validation sets with the same number of records that differ in one record, its inputs and its "
@@ -397,13 +403,38 @@ def _join(parts: Sequence[Event]) -> Event:
     )
 
 
+def _of_same_records(parts: Sequence[Guarantee]) -> Sequence[Guarantee]:
+    """Choices by validation records beside releases of records: guarantees of the same records.
+
+    Neighbours of a choice differ in one record in any way, so its guarantee holds for the neighbours
+    of a release, which differ in one record within bounds.
+    """
+    units = {(part.unit, part.neighbours) for part in parts}
+    records = [each for each in (RECORDS, LABELLED_RECORDS) if astuple(each) in units]
+    if units != {astuple(VALIDATION), *map(astuple, records)} or len(records) != 1:
+        return parts
+    unit, neighbours = astuple(records[0])
+    return tuple(
+        part
+        if part.unit == unit
+        else replace(
+            part,
+            unit=unit,
+            neighbours=neighbours,
+            assumptions=(*part.assumptions, SAME_RECORDS),
+        )
+        for part in parts
+    )
+
+
 def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     """The guarantee of several releases of the same records together, at this delta.
 
     Parameters
     ----------
     guarantees
-        At least one; all protect the same unit and name their mechanisms.
+        At least one; all protect the same unit and name their mechanisms. Choices by validation
+        records go with releases of these records.
     delta
         0 <= delta < 1; with 0 all steps must be pure, and epsilons add up.
 
@@ -430,6 +461,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
         raise ValueError("compose needs at least one guarantee.")
     if any(not isinstance(part, Guarantee) for part in parts):
         raise TypeError("compose takes Guarantee objects, such as model.guarantee_.")
+    parts = _of_same_records(parts)
     check_budget(1.0, delta, pure=True)
     if not all(part._names_mechanism for part in parts):
         raise ValueError("a guarantee that names no mechanism cannot be composed.")

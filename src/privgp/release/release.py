@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated, Any, cast
 
 from privgp.plan.inputs.arguments import check_output_shares
-from privgp.plan.parameters import LabelParameters, MixedParameters, Parameters
+from privgp.plan.parameters import AnyParameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import Answer
 from privgp.release.certificate.document import core_of, hash_of, holder_fields
@@ -124,7 +124,7 @@ class Release:
 
     """
 
-    parameters: Parameters | LabelParameters | MixedParameters
+    parameters: AnyParameters
     columns: Annotated[int, Within(1, MOST_COLUMNS)]
     names: tuple[str, ...] | None
     output_names: tuple[str, ...] | None

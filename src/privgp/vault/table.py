@@ -48,6 +48,11 @@ class TableOutput:
     names: tuple[str, ...]
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The names, as data frames have them."""
+        return self.names
+
+    @property
     def name(self) -> str:
         """The name of the only column; ValueError if there are several."""
         if len(self.names) != 1:

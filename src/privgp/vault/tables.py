@@ -11,6 +11,7 @@ from privgp.tables.table import Table, missing_cells
 from privgp.tables.texts import NOTHING
 from privgp.types import Array
 from privgp.vault.masked import Sealed, unseal
+from privgp.vault.validate import clip_inputs
 from privgp.vault.values import read_number
 
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
@@ -49,6 +50,41 @@ def seal_rows(X: Any, inputs: Inputs) -> Sealed:
     """The same, on the way to the vault's other functions."""
     rows = private_rows(X, inputs)
     return Sealed(rows, len(rows))
+
+
+def bin_of(inputs: Array, low: Array, high: Array, shape: tuple[int, ...]) -> Any:
+    """The bin of every private input of a regular grid over the declared domain, (rows,).
+
+    Parameters
+    ----------
+    inputs : array (rows, columns)
+        Within the domain.
+    low, high : array (columns,)
+        The corners of the domain.
+    shape : tuple of int
+        Bins per column.
+
+    """
+    bins = np.array(shape)
+    cells = np.floor((inputs - low) / (high - low) * bins).astype(np.int64)
+    return np.ravel_multi_index(tuple(np.clip(cells, 0, bins - 1).T), shape)
+
+
+def seal_counts(points: Sealed, low: Array, high: Array, shape: tuple[int, ...]) -> Sealed:
+    """How many private points lie in every bin of the declared domain; points outside are moved to it.
+
+    Parameters
+    ----------
+    points : Sealed
+        Where they lie, (points, columns).
+    low, high, shape
+        As in ``bin_of``.
+
+    """
+    inside = clip_inputs(unseal(points), low, high)
+    count = int(np.prod(shape))
+    counts = np.bincount(bin_of(inside, low, high, shape), minlength=count).astype(float)
+    return Sealed(counts, count)
 
 
 def _coordinates(column: Any, table: Table) -> Array:

@@ -311,7 +311,7 @@ def test_a_plan_behind_a_link_knows_what_was_measured(kind, monkeypatch):
     model, batch = made(kind, epsilon=5.0, mechanism="laplace")
     model.fit(*batch(0))
     Z, y = batch(1, 61)
-    unknowing = deepcopy(model).set_params(epsilon=2.0)._plan(Z, None, table=Z, exposure=None).strategy
+    unknowing = deepcopy(model).set_params(epsilon=2.0)._plan(Z, None, None, Z).strategy
     other = deepcopy(model.set_params(epsilon=2.0))
     model.update(Z, y)
     monkeypatch.setattr(build, "best_sums", lambda task, law: unknowing)

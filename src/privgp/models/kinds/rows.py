@@ -27,7 +27,7 @@ from privgp.models.kinds.fit import (
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.kinds.records import row_count
 from privgp.models.kinds.tallied import Tallied
-from privgp.models.kinds.updates import measure_further
+from privgp.models.kinds.updates import measure_further, measure_tally
 from privgp.models.planned import with_column_names
 from privgp.models.published import Published
 from privgp.models.tables import locate_columns, rows_to_plan
@@ -51,12 +51,12 @@ class RowsModel(Published):
         """What a ``fit`` on this table would measure."""
         X = in_memory(X)
         check_order(X=X, groups=groups, exposure=exposure)
-        if is_read_in_blocks(X, self):
-            return plan_table(self, X, groups)
         names, asked = names_of(X), self
         if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, exposure)
             return with_column_names(plan_given(asked, rows), names)
+        if is_read_in_blocks(X, self):
+            return plan_table(self, X, groups)
         X, groups, exposure = columns_to_plan(self, X, groups, exposure)
         table = X
         if self.protect != "records":
@@ -81,11 +81,11 @@ class RowsModel(Published):
         """Measure once, with noise, and learn from the measurement."""
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
-        if is_read_in_blocks(X, self):
-            fit_table(self, X, y, groups, plan)
-            return self
         if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, exposure)
+            return self
+        if is_read_in_blocks(X, self):
+            fit_table(self, X, y, groups, plan)
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         names = column_names(y) if len(self._alone()) > 1 else None
@@ -108,6 +108,12 @@ class RowsModel(Published):
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
+        if is_read_in_place(X, self):
+            if self._is_joint():
+                check_names(self, column_names(y))
+            _, rows = rows_in_place(self, X, groups, exposure)
+            measure_tally(self, rows, X._seal(y, rows.source, self), budget)
+            return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
         if len(self._alone()) > 1:
             check_names(self, column_names(y))

@@ -16,9 +16,11 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.models.kinds.fit import Exposed, plan_given
-from privgp.models.kinds.further import rows_of
+from privgp.models.kinds.further import PublicInputs, Rows, rows_of
+from privgp.models.kinds.tallied import Tallied
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, information_share, share_out
+from privgp.vault.masked import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -95,13 +97,33 @@ def measure_further(
         who were in no batch before.
 
     """
+    _check_further(model)
+    rows = rows_of(model, X, groups, exposed)
+    measure_rows(model, rows, rows._private_data(model, X, y, groups), groups, budget)
+
+
+def _check_further(model: Published) -> None:
+    """Refuse a release that nothing can be added to."""
     check_updatable(model)
     if len(model._released.spent) > 1 and model.guarantee_ != model._released.guarantee:
         raise ValueError(LOST)
-    rows = rows_of(model, X, groups, exposed)
+
+
+def measure_tally(
+    model: Published, rows: Tallied, data: Sealed, budget: tuple[float, float] | None
+) -> None:
+    """The same for many rows, wherever they are."""
+    _check_further(model)
+    measure_rows(model, PublicInputs.given_rows(rows), data, None, budget)
+
+
+def measure_rows(
+    model: Published, rows: Rows, data: Sealed, groups: Any, budget: tuple[float, float] | None
+) -> None:
+    """The same for rows that are known, and outcomes that the vault holds."""
     if (rows.people is None) != (model._released.spent[0].people is None):
         raise ValueError(OTHER_UNIT)
-    data, again = rows._private_data(model, X, y, groups), budget is not None
+    again = budget is not None
     each = [*enumerate(model._released.each)]
     batch = max(rows.batch(one, place, again=again) for place, one in each)
     questions = [one._question(model._released.columns) for one in model._alone()]

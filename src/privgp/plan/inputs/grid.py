@@ -15,7 +15,8 @@ import numpy as np
 
 from privgp.types import Array, Integers
 
-PIECES = 8  # of straight lines along one input
+# Shares of the rows below the ends of straight lines along one input.
+SHARES = np.array([0.001, 0.01, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.99, 0.999])
 BINS = 4096  # from which these are chosen
 MOST_WHOLE = 1024  # whole numbers along one input that have a cell each
 MOST_STEPS, LEAST_STEPS = 2**14, 4  # along one input
@@ -199,8 +200,7 @@ def fine_axis(limits: tuple[float, float], edges: Array, counts: Integers, steps
 
     """
     total = np.concatenate([[0], np.cumsum(counts)])
-    wanted = np.arange(1, PIECES) * (total[-1] / PIECES)
-    inner = edges[np.unique(np.searchsorted(total, wanted))]
+    inner = edges[np.unique(np.searchsorted(total, SHARES * total[-1]))]
     low, high = limits
     high = high if high > low else even_axis(low, high).knots[1]
     knots = np.unique(np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]]))

@@ -31,7 +31,7 @@ from privgp.types import Array, Integers, later
 # are told apart by them.
 LADDER = np.array(sorted({m * 2**j for j in range(25) for m in (4, 5, 6, 7)} | {1, 2, 3}))
 CLASSES = 128  # more than there are
-NARROW, ROUNDS = 16, 8  # bins that half of the rows lie in at least; passes until they do
+NARROW, ROUNDS = 64, 8  # bins that nearly all rows lie in at least; passes until they do
 NOT_TOGETHER = "the parts do not belong together."
 MOST_ROWS = 2**32
 
@@ -227,11 +227,11 @@ def find_grid(source: Source, engine: Engine) -> Grid:
     bins = [even_axis(*pair) for pair in ends]
     for _ in range(ROUNDS):
         counts = source.histograms(bins, engine)
-        narrow = [_half(own) for own in counts]
+        narrow = [_most(own) for own in counts]
         wide = [stop - first >= NARROW for first, stop in narrow]
         if np.all(few | wide):
             break
-        bins = [_closer(axis, *half) for axis, half in zip(bins, narrow, strict=True)]
+        bins = [_closer(axis, *most) for axis, most in zip(bins, narrow, strict=True)]
     axes = []
     for pair, is_few, axis, own in zip(ends, few, bins, counts, strict=True):
         edges = np.linspace(axis.knots[0], axis.knots[-1], BINS + 1)
@@ -239,16 +239,15 @@ def find_grid(source: Source, engine: Engine) -> Grid:
     return Grid(tuple(axes))
 
 
-def _half(counts: Integers) -> tuple[int, int]:
-    """The bins between which the middle half of the rows lies."""
+def _most(counts: Integers) -> tuple[int, int]:
+    """The bins between which all but the outermost hundredths of the rows lie."""
     total = np.cumsum(counts)
-    first, last = np.searchsorted(total, [0.25 * total[-1], 0.75 * total[-1]])
+    first, last = np.searchsorted(total, [0.01 * total[-1], 0.99 * total[-1]])
     return int(first), int(last) + 1
 
 
 def _closer(axis: Axis, first: int, stop: int) -> Axis:
-    """Bins about the middle half of the rows, where that lies in few of them: rows beyond are counted in
-    the outermost."""
+    """Bins about nearly all rows, where these lie in few of them: rows beyond are counted in the outermost."""
     if stop - first >= NARROW:
         return axis
     edges = np.linspace(axis.knots[0], axis.knots[-1], BINS + 1)

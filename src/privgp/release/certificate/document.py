@@ -110,7 +110,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
         bounds["labels"] = labels
     if plan.x_bounds is not None:
         bounds["inputs"] = [list(pair) for pair in plan.x_bounds]
-    return {
+    stated = {
         "certificate": "privgp",
         "version": 1,
         "date": facts.date,
@@ -174,6 +174,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
             classes,
         ),
     }
+    return asked.restate(stated)
 
 
 def _model_facts(release: Release) -> dict[str, Any]:

@@ -1,0 +1,274 @@
+"""Public rows in a database, and their sums, by grouped queries: see ``Source``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from privgp.engine import database as db
+from privgp.engine.local import Engine
+from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
+from privgp.plan.inputs.inputs import FORM, Inputs
+from privgp.plan.inputs.tally import CLASSES, LADDER, Grouped, fraction_bits
+from privgp.tables.kinds import MOST_LEVELS, levels_of
+from privgp.tables.table import Table
+from privgp.types import Integers
+
+NUMBERS = "Column {!r} of the database must hold a finite number in every row."
+PEOPLE = "Column {!r} of the database must name a person in every row, by a whole number or a text."
+EXPOSURE = "exposure must be positive and finite in every row."
+PERSON, KEY, CLASS = "_privgp_person", "_privgp_key", "_privgp_class"
+
+
+@dataclass(frozen=True, repr=False)
+class DatabaseRows:
+    """Rows in a database.
+
+    Attributes
+    ----------
+    table : DatabaseTable
+        The rows.
+    names : tuple of str
+        The input columns.
+    kinds : Inputs, optional
+        What they are; None: numbers.
+    groups : str, optional
+        The column of people; None: every row is a person.
+    exposed : tuple of str or None
+        Columns that counts are counted over; None: 1 for all rows.
+    most : int, optional
+        Rows of a person that are used, the first ones by their inputs; None: all.
+
+    """
+
+    table: db.DatabaseTable
+    names: tuple[str, ...]
+    kinds: Inputs | None = None
+    groups: str | None = None
+    exposed: tuple[str | None, ...] = ()
+    most: int | None = None
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        """What one query tells of all rows: their number, that of people, limits and what is wrong."""
+        import ibis
+
+        rows, asked = self.located(), {"rows": ibis._.count()}
+        for place, _ in enumerate(self.names):
+            x = rows[f"x{place}"]
+            asked |= {f"low{place}": x.min(), f"high{place}": x.max()}
+            asked |= {f"ok{place}": db.flag(db.is_finite(x)).sum()}
+            fraction = db.flag(x != db.floor(_bounded(x)).cast("float64"))
+            asked |= {f"parts{place}": fraction.sum()}
+        for place, _ in enumerate(self.exposed):
+            e = rows[f"e{place}"]
+            good = db.is_finite(e) & (e >= db.constant(1e-50)) & (e <= db.constant(1e50))
+            asked |= {f"over{place}": e.max(), f"good{place}": db.flag(good).sum()}
+        if self.groups is not None:
+            asked |= {"people": rows[PERSON].nunique(), "known": rows[PERSON].count()}
+            asked |= {"used": db.flag(rows[CLASS] >= 0).sum()}
+        found = {name: values[0] for name, values in db.summed(rows, (), asked).items()}
+        self._check(found)
+        return found
+
+    def _check(self, found: dict[str, Any]) -> None:
+        """Refuse rows that are not complete."""
+        rows = int(found["rows"])
+        if not rows:
+            raise ValueError("the table in the database has no rows.")
+        for place, name in enumerate(self.names):
+            if int(found[f"ok{place}"]) != rows:
+                raise ValueError(NUMBERS.format(name))
+        if any(int(found[f"good{place}"]) != rows for place, _ in enumerate(self.exposed)):
+            raise ValueError(EXPOSURE)
+        if self.groups is not None and int(found["known"]) != rows:
+            raise ValueError(PEOPLE.format(self.groups))
+
+    def located(self) -> Any:
+        """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, and how many rows
+        their people have."""
+        held: dict[str, Any] = {}
+        t = self.table.table
+        columns = [None] * len(self.names) if self.kinds is None else self._columns()
+        for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
+            held[f"x{place}"] = _numbers(self.table, name, column)
+        for place, over in enumerate(self.exposed):
+            held[f"e{place}"] = db.constant(1.0) if over is None else t[over].cast("float64")
+        if self.groups is None:
+            return t.mutate(**held)
+        held[PERSON] = _person(self.table, self.groups)
+        t = t.mutate(**held)
+        order = [f"x{place}" for place, _ in enumerate(self.names)]
+        found = t.mutate(_n=db.count_over(PERSON), _r=db.rank_over(PERSON, order))
+        used = found["_n"] if self.most is None else db.least_whole(found["_n"], self.most)
+        rung = db.whole(0)
+        for step in LADDER[:-1].tolist():
+            rung = rung + db.flag(used > db.whole(step))
+        if self.most is not None:
+            rung = (found["_r"] < db.whole(self.most)).ifelse(rung, db.whole(-1))
+        return found.mutate(**{CLASS: rung})
+
+    def _columns(self) -> list[Any]:
+        assert self.kinds is not None
+        return [column for column in self.kinds.columns for _ in column.names]
+
+    @property
+    def count(self) -> int:
+        return int(self._about["rows" if self.groups is None else "used"])
+
+    @property
+    def persons(self) -> int | None:
+        return None if self.groups is None else int(self._about["people"])
+
+    @property
+    def exposures(self) -> tuple[float, ...]:
+        return tuple(float(self._about[f"over{place}"]) for place, _ in enumerate(self.exposed))
+
+    def limits(self, engine: Engine) -> Limits:
+        low, high, parts = (
+            [self._about[f"{what}{place}"] for place, _ in enumerate(self.names)]
+            for what in ("low", "high", "parts")
+        )
+        return Limits(db.floats(low), db.floats(high), np.array([int(each) == 0 for each in parts]))
+
+    def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
+        import ibis
+
+        found, rows = np.zeros((len(axes), BINS), dtype=np.int64), self.located()
+        for place, axis in enumerate(axes):
+            here = axis.place(rows[f"x{place}"], db.clip)
+            binned = rows.mutate(**{KEY: db.least_whole(db.floor(here), axis.count - 1)})
+            counted = db.summed(binned, [KEY], {"rows": ibis._.count()})
+            found[place, db.integers(counted[KEY])] = db.integers(counted["rows"])
+        return found
+
+    def keyed(self, grid: Grid) -> Any:
+        """The rows that are used, with the key of their cell."""
+        rows, key = self.located(), db.whole(0)
+        for place, (axis, stride) in enumerate(zip(grid.axes, grid.strides, strict=True)):
+            here = axis.place(rows[f"x{place}"], db.clip)
+            key = key + db.least_whole(db.floor(here), axis.count - 1) * db.whole(stride)
+            rows = rows.mutate(**{f"q{place}": db.floor(here * db.constant(axis.fine))})
+        if self.groups is not None:
+            key = key * db.whole(CLASSES) + rows[CLASS]
+        rows = rows.mutate(**{KEY: key})
+        return rows if self.groups is None else rows.filter(rows[CLASS] >= 0)
+
+    def group(self, grid: Grid, engine: Engine) -> Grouped:
+        import ibis
+
+        rows, asked = self.keyed(grid), {"rows": ibis._.count()}
+        inputs = range(len(self.names))
+        unit = 2.0 ** fraction_bits(self.count)
+        for place in inputs:
+            x, q = rows[f"x{place}"], rows[f"q{place}"]
+            asked |= {f"s{place}": q.sum(), f"low{place}": x.min(), f"high{place}": x.max()}
+        for place, most in enumerate(self.exposures):
+            share = rows[f"e{place}"] * db.constant(1.0 / most)
+            asked |= {f"w{place}": db.floor(share * db.constant(unit)).sum()}
+        found = db.summed(rows, [KEY], asked)
+        sums = ["rows", *(f"s{p}" for p in inputs), *(f"w{p}" for p, _ in enumerate(self.exposed))]
+        lows, highs = (
+            np.column_stack([db.floats(found[f"{what}{place}"]) for place in inputs])
+            for what in ("low", "high")
+        )
+        columns = np.column_stack([db.integers(found[name]) for name in sums])
+        return Grouped.of(db.integers(found[KEY]), columns, lows, highs)
+
+
+def _bounded(x: Any) -> Any:
+    """Numbers within those that whole numbers of 64 bits can be."""
+    return db.clip(x, -(2.0**62), 2.0**62)
+
+
+def _numbers(table: db.DatabaseTable, name: str, column: Any) -> Any:
+    """The number of every cell of an input column."""
+    import ibis
+
+    x, kind = table.table[name], table.type_of(name)
+    if column is not None and column.kind == "category":
+        cell = x if kind.is_string() else x.cast("string")
+        text = cell.strip()
+        found: Any = db.constant(len(column.levels))
+        for place, level in reversed([*enumerate(column.levels)]):
+            found = (text == ibis.literal(level)).ifelse(db.constant(place), found)
+        return text.isnull().ifelse(ibis.null("float64"), found)
+    if column is not None and column.kind == "date":
+        return _days(x, kind, name)
+    plain = column is None or column.kind in ("number", "boolean")
+    if not plain or not (kind.is_numeric() or kind.is_boolean()):
+        raise ValueError(NUMBERS.format(name))
+    if kind.is_boolean():
+        return x.isnull().ifelse(ibis.null("float64"), db.flag(x).cast("float64"))
+    return x.cast("float64")
+
+
+def _days(x: Any, kind: Any, name: str) -> Any:
+    """Days since 1970 of a column of dates."""
+    if not kind.is_date():
+        raise ValueError(f"Column {name!r} of the database must hold dates.")
+    import datetime
+
+    import ibis
+
+    start = ibis.literal(datetime.date(1970, 1, 1))
+    return x.delta(start, unit="day").cast("float64")
+
+
+def _person(table: db.DatabaseTable, name: str) -> Any:
+    """What people are told apart by; missing where nobody is named."""
+    x, kind = table.table[name], table.type_of(name)
+    if kind.is_integer():
+        return x
+    if not kind.is_string():
+        raise ValueError(PEOPLE.format(name))
+    return x.strip().nullif("")
+
+
+def database_inputs(
+    table: db.DatabaseTable, names: tuple[str, ...], declared: Any
+) -> Inputs | None:
+    """The kinds of the public columns of a table in a database; None if all are numbers.
+
+    Parameters
+    ----------
+    table : DatabaseTable
+        The table.
+    names : tuple of str
+        Names of the columns.
+    declared : mapping, optional
+        Kinds by name; other columns have the kind of their type. Levels that are not declared are asked
+        of the database.
+
+    """
+    if isinstance(declared, Inputs):
+        return declared
+    if not isinstance(declared, Mapping | None):
+        raise ValueError(FORM)
+    plain = {name: _plain_kind(table, name) for name in names if name not in (declared or {})}
+    if declared is None and not any(plain.values()):
+        return None
+    columns = dict(declared or {}) | {name: kind or "number" for name, kind in plain.items()}
+    for name, kind in columns.items():
+        if kind not in ("number", "boolean", "date", "category") and kind[:1] != ("category",):
+            raise ValueError(
+                f"in a database, {name!r} must be a number, boolean, date or category."
+            )
+    cells = [np.empty(0, dtype=object) for _ in names]
+    for place, name in enumerate(names):
+        if columns[name] in ("category", ("category", None)):
+            levels = levels_of(table.distinct(name, MOST_LEVELS + 1))
+            cells[place] = np.array(levels, dtype=object)
+    return Inputs.of(Table(names, tuple(cells)), columns)
+
+
+def _plain_kind(table: db.DatabaseTable, name: str) -> str | None:
+    """The kind that the type of a column says; None for numbers."""
+    kind = table.type_of(name)
+    if kind.is_boolean():
+        return "boolean"
+    return "date" if kind.is_date() else None

