@@ -109,7 +109,7 @@ class RowsModel(Published):
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         if is_read_in_place(X, self):
-            if self._is_joint():
+            if len(self._alone()) > 1:
                 check_names(self, column_names(y))
             _, rows = rows_in_place(self, X, groups, exposure)
             measure_tally(self, rows, X._seal(y, rows.source, self), budget)
