@@ -30,6 +30,7 @@ BOUNDS, DELTA = (100.0, 500.0), 0.01  # thousands of pounds
 WIDTH, CENTRE = 400.0, 300.0
 LENGTHSCALE = 15.0  # km, as printed; the program has 10
 RATIO = 10.0  # noise variance over signal variance, in the papers' program
+OTHER_RATIO = 1.0  # the paper prints none
 SIGNAL = 100.0**2
 TRANSPARENT = 0.4  # of the width of the bounds
 SQUARE = ((480.0, 580.0), (130.0, 230.0))
@@ -60,60 +61,124 @@ def report(X: Array, price: Array, cells: int, request: Request) -> Report:
     """The report on a map of ``cells`` by ``cells`` targets, wider than the data by 30%."""
     targets = _grid(cells)
     y = np.clip(price, *BOUNDS)
-    kernel = SIGNAL * RBF(LENGTHSCALE)
     scale = WIDTH * hall_multiplier(1.0, DELTA)
-    cloaked = cloak(kernel, RATIO * SIGNAL, X, y, targets, CENTRE)
-    std = cloaked.noise_std(scale)
+    places = kinds(X, targets)
+    first, other = (caption(X, y, targets, places, ratio, scale) for ratio in (RATIO, OTHER_RATIO))
     request.progress(0.4, "default")
     model = PrivateGPRegressor(y_bounds=BOUNDS, epsilon=1.0, delta=DELTA, random_state=0).fit(X, y)
     request.progress(0.7, "held out")
     papers, default, constant = held_out(X, y, scale)
-    places = kinds(X, targets)
-    found = {
-        name: float(np.sqrt(np.mean(std[mask] ** 2))) if mask.any() else np.nan
-        for name, mask in places.__dict__.items()
-    }
-    away = np.abs(cloaked.mean[places.remote] - CENTRE)
-    drift = float(away.max()) if away.size else np.nan
     results = (
-        Result("A: noise std where sales are dense (thousand pounds)", None, found["dense"], None),
-        Result("B: noise std where sales are few", None, found["sparse"], None),
-        Result("C: noise std far from all sales", None, found["remote"], None),
-        Result("C: largest distance of the mean from the prior's there", 0.0, drift, None),
-        Result("D: noise std between sales, few near", None, found["bridged"], None),
-        Result("D: noise std beside sales, as few near", None, found["edge"], None),
+        *first.results(""),
+        *other.results(f", noise variance {OTHER_RATIO:g} times the signal's"),
         Result("RMSE on sales held out (thousand pounds)", None, papers, default),
         Result("RMSE of the middle of the bounds", None, constant, None),
     )
-    holds = (
-        ("A", "least noise where sales are dense", found["dense"] < 0.5 * found["sparse"]),
-        ("B", "much more where they are few", found["sparse"] > 2.0 * found["dense"]),
-        (
-            "C",
-            "little noise and the prior's mean far away",
-            found["remote"] < 0.5 * found["sparse"] and drift < NEAR_PRIOR * WIDTH,
-        ),
-        ("D", "less noise between sales than beside them", found["bridged"] < found["edge"]),
-    )
+    depends = [a for (a, _, x), (_, _, z) in zip(first.holds, other.holds, strict=True) if x != z]
     request.progress(1.0, "done")
     return Report(
         "london",
         "Figure 3: prices of homes around London",
         results,
         (
-            Section("Figure 3", _map_text(len(X)), picture(X, targets, cloaked, std, scale, model)),
+            Section(
+                "Figure 3",
+                _map_text(len(X)),
+                picture(X, targets, first.cloaked, first.std, scale, model),
+            ),
             Section(
                 "The caption as numbers",
                 (
                     f"Dense: at least 20 sales within {NEAR:g} km; few: none within {NEAR:g} km but "
                     f"some within {AROUND:g} km; far: none within {FAR:g} km. Few, but between: sales "
                     f"in all four quarters within {AROUND:g} km; beside: in at most two.",
-                    *(judged(f"{place}, {text}", ok) for place, text, ok in holds),
+                    *first.judgements(),
                 ),
+            ),
+            Section(
+                f"The same with a noise variance {OTHER_RATIO:g} times the signal's",
+                (
+                    "The ratio of noise to signal is not printed. "
+                    + (
+                        f"{', '.join(depends)} depend on it."
+                        if depends
+                        else "No statement depends on it."
+                    ),
+                    *other.judgements(),
+                ),
+                picture(X, targets, other.cloaked, other.std, scale, model),
             ),
             Section("Not private as published", _PRIVACY),
         ),
     )
+
+
+@dataclass(frozen=True)
+class Caption:
+    """What the caption says, at one ratio of noise to signal.
+
+    Attributes
+    ----------
+    cloaked, std : the prediction, and the noise at every target
+    found : noise std by kind of place, in thousands of pounds
+    drift : largest distance of the mean from the prior's, far from all sales
+
+    """
+
+    cloaked: Cloak
+    std: Array
+    found: dict[str, float]
+    drift: float
+
+    @property
+    def holds(self) -> tuple[tuple[str, str, bool], ...]:
+        """Every statement: its letter, its words, and whether it holds."""
+        f = self.found
+        calm = f["remote"] < 0.5 * f["sparse"] and self.drift < NEAR_PRIOR * WIDTH
+        return (
+            ("A", "least noise where sales are dense", f["dense"] < 0.5 * f["sparse"]),
+            ("B", "much more where they are few", f["sparse"] > 2.0 * f["dense"]),
+            ("C", "little noise and the prior's mean far away", calm),
+            ("D", "less noise between sales than beside them", f["bridged"] < f["edge"]),
+        )
+
+    def judgements(self) -> tuple[str, ...]:
+        return tuple(judged(f"{place}, {text}", ok) for place, text, ok in self.holds)
+
+    def results(self, where: str) -> tuple[Result, ...]:
+        f = self.found
+        return (
+            Result(
+                f"A: noise std where sales are dense (thousand pounds){where}",
+                None,
+                f["dense"],
+                None,
+            ),
+            Result(f"B: noise std where sales are few{where}", None, f["sparse"], None),
+            Result(f"C: noise std far from all sales{where}", None, f["remote"], None),
+            Result(
+                f"C: largest distance of the mean from the prior's there{where}",
+                0.0,
+                self.drift,
+                None,
+            ),
+            Result(f"D: noise std between sales, few near{where}", None, f["bridged"], None),
+            Result(f"D: noise std beside sales, as few near{where}", None, f["edge"], None),
+        )
+
+
+def caption(
+    X: Array, y: Array, targets: Array, places: Places, ratio: float, scale: float
+) -> Caption:
+    """The caption's statements with this noise variance over the signal's."""
+    cloaked = cloak(SIGNAL * RBF(LENGTHSCALE), ratio * SIGNAL, X, y, targets, CENTRE)
+    std = cloaked.noise_std(scale)
+    found = {
+        name: float(np.sqrt(np.mean(std[mask] ** 2))) if mask.any() else np.nan
+        for name, mask in places.__dict__.items()
+    }
+    away = np.abs(cloaked.mean[places.remote] - CENTRE)
+    return Caption(cloaked, std, found, float(away.max()) if away.size else np.nan)
 
 
 def kinds(X: Array, targets: Array) -> Places:

@@ -34,6 +34,11 @@ class InputMap:
     ranks: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     plain: tuple[int, ...] | None = later(None)
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells maps apart."""
+        return self.share, self.knots.tobytes(), self.ranks.tobytes(), self.plain
+
     def __call__(self, X: Array) -> Array:
         """The mapped rows of X, (rows, columns)."""
         if self.share == 0.0:

@@ -96,9 +96,7 @@ def of_one_kernel(models: Sequence[Hyperparameters]) -> list[list[int]]:
     """
     found: dict[tuple[object, ...], list[int]] = {}
     for place, model in enumerate(models):
-        map_ = model.input_map
-        mapped = map_.share, map_.knots.tobytes(), map_.ranks.tobytes(), map_.plain
-        found.setdefault((_key(model.kernel), *mapped), []).append(place)
+        found.setdefault((_key(model.kernel), *model.input_map.key), []).append(place)
     return [*found.values()]
 
 

@@ -30,6 +30,10 @@ from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.types import Array, Integers
 
 SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
+NODES_PER_INPUT, NODES_PER_CELL = (
+    48,
+    6,
+)  # whichever are more carry the function where numbers are few
 
 
 @dataclass(frozen=True)
@@ -89,8 +93,11 @@ class Question:
     inputs: Inputs | None = None
     inducing: int | Array | None = None
 
-    def nodes(self, model: Hyperparameters, inputs: Array) -> Integers:
-        """Which inputs carry the function: as many as asked for, or those nearest to given points."""
+    def nodes(self, model: Hyperparameters, inputs: Array, cells: int) -> Integers:
+        """Which inputs carry the function: as many as asked for, or those nearest to given points.
+
+        Where many models are averaged over, several for each of the cells that the budget can tell apart.
+        """
         if isinstance(self.inducing, np.ndarray):
             scaled = spreads(inputs)
             nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
@@ -98,6 +105,9 @@ class Question:
         count = max(NODES, MOST_CELLS) if self.inducing is None else self.inducing
         if self.inducing is None and len(inputs) > MOST_CELLS:
             count = NODES
+        many_models = self.adapts and self.mechanism != GAUSSIAN
+        if self.inducing is None and many_models and cells <= SEARCHED:
+            count = min(count, max(NODES_PER_INPUT * inputs.shape[1], NODES_PER_CELL * cells))
         return choose_nodes(model.kernel, model.input_map(inputs), count)
 
     @property
@@ -213,7 +223,7 @@ def task_of(
     sizes = counts
     if question.exposures is not None:
         sizes = np.bincount(index, question.exposures.expected * repeats).astype(float)
-    nodes = question.nodes(start, inputs)
+    nodes = question.nodes(start, inputs, rows.wanted)
     goal = question.goal(inputs, counts)
     places = inputs, index, sizes, nodes
     cells = rows.groups, rows.cells
@@ -232,6 +242,8 @@ class Gathered:
         The input of every row.
     groups : array, (inputs,), optional
         The cell of every input; None where groups of inputs are yet to be chosen.
+    wanted : int
+        How many cells the budget can tell apart.
     cells : int, optional
         How many cells there are, where inputs are their parts.
 
@@ -239,6 +251,7 @@ class Gathered:
 
     inputs: Array
     index: Integers
+    wanted: int
     groups: Integers | None = None
     cells: int | None = None
 
@@ -255,23 +268,23 @@ def gather(
     seen = X if tally is None else tally.sample(SEEN)
     inputs, index = collapse(X)
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
-        return Gathered(inputs, index)
+        return Gathered(inputs, index, len(inputs))
     rows = len(X) if people is None else int(people.max()) + 1
     rows = rows if tally is None else tally.units
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
     count = cell_count(rows, dimensions, budget.sum_variance(question))
     most = NODES if tally is not None else len(inputs)  # that are searched for groups
     if len(inputs) <= count or (count <= SEARCHED and len(inputs) <= most):
-        return Gathered(inputs, index)
+        return Gathered(inputs, index, count)
     scales = spreads(seen) if question.inputs is None else question.inputs.scales(seen)
     cells = Cells.of(seen, scales, count)
     if len(inputs) <= NODES:  # nothing is approximated
         groups = np.unique(cells.cells[cells.find(inputs)], return_inverse=True)[1]
-        return Gathered(inputs, index, groups)
+        return Gathered(inputs, index, count, groups)
     parts, index = np.unique(cells.find(X), return_inverse=True)
     groups = np.unique(cells.cells[parts], return_inverse=True)[1]
     repeats = None if tally is None else tally.counts.astype(float)
-    return Gathered(means(X, index, repeats), index, groups, int(groups.max()) + 1)
+    return Gathered(means(X, index, repeats), index, count, groups, int(groups.max()) + 1)
 
 
 def part_of(

@@ -134,7 +134,7 @@ class Parameters:
             "learned": self.hyperparameters == "learned",
             "mechanism": self.mechanism,
             "max_change": self.max_change,
-            "squares": self.outcome().has_squares,
+            "squares": self.outcome().has_squares or self.noise_variance is None,
             "inputs": self.columns,
             "inducing": self.inducing,
         }

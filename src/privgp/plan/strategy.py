@@ -33,6 +33,7 @@ SHARED_ENERGY_WEIGHT = 0.5
 # So it does where an output changes by less than its whole range; this share costs 2%.
 CHANGED_ENERGY_SHARE = 0.2
 CHANGED_TOTAL_SHARE = 0.02  # the same in the sum of absolute values
+COUNTED_TOTAL_SHARE = 0.08  # of counts, whose squares alone tell how much they scatter
 # Of private inputs: how many records of one person are used, and how people are counted.
 MOST_RECORDS = 1000
 PEOPLE = "people, with any number of records each,"
@@ -282,7 +283,7 @@ class OutputSums(Sums):
             fits = people.min() >= 0 and people.max() < rows
             fits = fits and np.all(self.person_weights()[people] == self.row_weights)
         if self.expected is not None:
-            fits = fits and self.expected.min() > 0.0 == self.energy_weight
+            fits = fits and self.expected.min() > 0.0
         if not fits:
             raise ValueError(NOT_TOGETHER)
 
@@ -537,5 +538,6 @@ def strategy_of_groups(
         shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
     if change < WHOLE:
-        weight = min(weight, CHANGED_TOTAL_SHARE / (WHOLE - change)) if energy else 0.0
+        share = CHANGED_TOTAL_SHARE if expected is None else COUNTED_TOTAL_SHARE
+        weight = min(weight, share / (WHOLE - change)) if energy else 0.0
     return GroupSums(B, index, shares, people, weight, shares, law, change, expected, tally)

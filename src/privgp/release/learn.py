@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.dispersion import Squares
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import learn_outcomes
 from privgp.gp.links import LINKS
@@ -164,11 +165,42 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models
     elif asked.hyperparameters == "learned" and not models:
-        models = (learn if plan.unit is None else learn_rates)(f, numbers, task.priors)
+        models = _learn(task)
     models = models or (plan.start,)
     part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
     answer: Any = answer_of(asked, part)
     return replace(part, noise_variance=answer.noise_variance), answer
+
+
+def _learn(task: Task) -> Models:
+    """Models of a number, or of the logarithm of a rate."""
+    plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
+    if plan.unit is None:
+        return learn(f, numbers, task.priors)
+    squares = _squares(plan, numbers) if len(task.spent) == 1 else None
+    return learn_rates(f, numbers, task.priors, squares)
+
+
+def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
+    """What the sum of squares is of; None where it was not measured."""
+    strategy: Any = plan.strategy
+    expected = getattr(strategy, "expected", None)
+    if measurement.energy is None or expected is None:
+        return None
+    return Squares(
+        inputs=plan.inputs,
+        index=strategy.index,
+        expected=expected,
+        shares=strategy.energy_shares,
+        middle=0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1],
+        energy=measurement.energy,
+        noise_std=measurement.energy_noise_std,
+        matrix=strategy.matrix,
+        row_weights=strategy.row_weights,
+        values=measurement.values,
+        sum_std=measurement.noise_std,
+        repeats=strategy.repeats,
+    )
 
 
 @learn_models.register

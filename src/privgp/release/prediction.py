@@ -81,7 +81,9 @@ class ReleasedFunction:
         An unbiased release may lie beyond them, and so may its intervals; rates are no outputs.
         """
         mixture = mixture.of_outputs(*self.bounds) if observation else mixture
-        if self.at_targets or self.is_rate:
+        if self.is_rate:
+            return np.asarray(mixture.ends(levels))
+        if self.at_targets:
             return np.asarray(mixture.quantiles(levels))
         if observation:  # clipped, so that many may lie on a bound
             return np.asarray(np.clip(mixture.quantiles(levels), *self.bounds))

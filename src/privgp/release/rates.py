@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import betainc, log_ndtr, ndtr, pdtr
 
 from privgp.gp.functionals import Functionals
+from privgp.gp.inference.dispersion import CAUTION, Squares, average_over, cautious
 from privgp.gp.inference.linked import Outcomes, Settled, learn_outcomes, settle
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Component, Posterior, posterior
@@ -50,19 +51,25 @@ class CountMixture:
 
     def quantiles(self, levels: Sequence[float]) -> Array:
         """At every point the least counts up to which the mixture has these shares, (levels, points)."""
-        most = np.ceil((self.means + 40.0 * np.sqrt(self.variances) + 40.0).max(axis=0))
-        out = []
-        for level in levels:
-            low, high = (
-                np.full_like(most, -1.0),
-                most,
-            )  # the count lies above low, and not above high
-            for _ in range(int(np.log2(most.max() + 2.0)) + 2):
-                middle = np.floor(0.5 * (low + high))
-                enough = self.below(middle) >= level
-                low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-            out.append(high)
-        return np.array(out)
+        return np.array([self._least(np.full(self.means.shape[1], level)) for level in levels])
+
+    def ends(self, levels: Sequence[float]) -> Array:
+        """The ends of an interval at every point, (2, points): the least count up to which the mixture has
+        the first share, and the least one with which the interval has the share between both."""
+        first, last = levels
+        low = self._least(np.full(self.means.shape[1], first))
+        before = np.where(low > 0.0, self.below(np.maximum(low - 1.0, 0.0)), 0.0)
+        return np.array([low, self._least(np.minimum(before + last - first, last))])
+
+    def _least(self, level: Array) -> Array:
+        """The least count up to which the mixture has this share, (points,)."""
+        high = np.ceil((self.means + 40.0 * np.sqrt(self.variances) + 40.0).max(axis=0))
+        low = np.full_like(high, -1.0)  # the count lies above low, and not above high
+        for _ in range(int(np.log2(high.max() + 2.0)) + 2):
+            middle = np.floor(0.5 * (low + high))
+            enough = self.below(middle) >= level
+            low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+        return np.asarray(high)
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,8 @@ class RateMixture:
 
     def quantiles(self, levels: Sequence[float]) -> Array:
         return np.asarray(self.unit * np.minimum(LOG.mean(self.logs.quantiles(levels)), MOST))
+
+    ends = quantiles
 
 
 @dataclass(frozen=True)
@@ -171,12 +180,30 @@ def _outcomes(functionals: Functionals, measurement: Measurement, dispersion: fl
 
 
 def learn_rates(
-    functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
+    functionals: Functionals,
+    measurement: Measurement,
+    priors: Sequence[Prior],
+    squares: Squares | None = None,
 ) -> tuple[Hyperparameters, ...]:
-    """Weighted models of the logarithm of the rate, most plausible first."""
+    """Weighted models of the logarithm of the rate, most plausible first.
+
+    ``squares``: given where the dispersion of counts is learned too.
+    """
     start = priors[0].start
+
+    def density(model: Hyperparameters, squares: Squares) -> Array:
+        found = settle(_outcomes(functionals, measurement, model.noise_variance), model)
+        line = posterior(found.functionals, found.measurement, (replace(model, weight=1.0),), 0.0)
+        means, variances = RateMixture(line.mixture(squares.inputs), 1.0).moments()
+        return squares.log_density(means[0], variances[0])
+
     try:
-        return learn_outcomes(_outcomes(functionals, measurement, start.noise_variance), priors)
+        if squares is None:
+            return learn_outcomes(_outcomes(functionals, measurement, start.noise_variance), priors)
+        scatter = cautious(density(start, squares))
+        found = learn_outcomes(_outcomes(functionals, measurement, scatter), priors)
+        logs = density(replace(found[0], noise_variance=scatter), squares)
+        return average_over(found, logs)
     except np.linalg.LinAlgError:  # the budget is spent, so the prior must do
         return (start,)
 
@@ -188,7 +215,8 @@ def rate_posterior(
     unit: float,
 ) -> RatePosterior:
     """The rate given noisy sums of counts. Models that cannot be conditioned are left out."""
-    outcomes = _outcomes(functionals, measurement, models[0].noise_variance)
+    scatter = float(np.quantile([model.noise_variance for model in models], CAUTION))
+    outcomes = _outcomes(functionals, measurement, scatter)
     components: list[Component] = []
     near: Settled | None = None
     astray: Posterior | None = None

@@ -10,8 +10,10 @@ from scipy.special import ndtr, ndtri
 
 from privgp.types import Array
 
-HALVINGS = 45
+STEPS = 60  # at most
+CLOSE = 1e-8  # of the std: a step as small as this is the last one
 LEAST_INSIDE = 1e-6
+DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,13 @@ class Mixture:
     def quantiles(self, levels: Sequence[float]) -> Array:
         """At every point the values below which the mixture has these shares, (levels, points).
 
-        By bisection between the least and the largest quantile of a component.
+        Each lies between the least and the largest quantile of a component.
         """
         std = np.sqrt(np.maximum(self.variances, 1e-300))
         each = [self.means + ndtri(level) * std for level in levels]
         return np.array(
             [
-                self._bisect(level, one.min(axis=0), one.max(axis=0))
+                self._find(level, one.min(axis=0), one.max(axis=0))
                 for level, one in zip(levels, each, strict=True)
             ]
         )
@@ -68,7 +70,9 @@ class Mixture:
         """
         first, last = self.below(low), self.below(high)
         inside, ends = last - first, np.full((2, len(first)), ((low,), (high,)))
-        out = [self._bisect(first + level * inside, *ends) for level in levels]
+        out = np.array([self._find(first + level * inside, *ends) for level in levels])
+        if np.all(inside > LEAST_INSIDE):
+            return out
         # where next to nothing of the mixture lies inside, rounding would decide
         return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
 
@@ -84,9 +88,31 @@ class Mixture:
         within = (last - below) / np.where(inside > LEAST_INSIDE, inside, 1.0)
         return np.clip(np.where(inside > LEAST_INSIDE, within, 1.0 - below), 0.0, 1.0)
 
-    def _bisect(self, level: Array | float, low: Array, high: Array) -> Array:
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            below = self.below(middle) < level
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.asarray(0.5 * (low + high))
+    def _find(self, level: Array | float, low: Array, high: Array) -> Array:
+        """Where the share below is ``level``, between two ends: Newton's steps, halvings where these leave
+        the ends, (points,)."""
+        std = np.sqrt(np.maximum(self.variances, 1e-300))
+        level, open_ = np.broadcast_to(level, low.shape), np.arange(len(low))
+        low, high, weights = low.copy(), high.copy(), self.weights
+        mean = self.mean
+        spread = np.sqrt(weights @ (self.variances + np.square(self.means - mean)))
+        safe = np.clip(level, 1e-12, 1.0 - 1e-12)
+        out = np.clip(mean + ndtri(safe) * spread, low, high)
+        for _ in range(STEPS):
+            x, s = out[open_], std[:, open_]
+            z = (x - self.means[:, open_]) / s
+            excess = weights @ ndtr(z) - level[open_]
+            slope = weights @ (np.exp(-0.5 * z * z) / s) * DENSITY
+            low[open_] = np.where(excess < 0.0, x, low[open_])
+            high[open_] = np.where(excess < 0.0, high[open_], x)
+            moved = x - excess / np.maximum(slope, 1e-300)
+            a, b = low[open_], high[open_]
+            moved = np.where((moved >= a) & (moved <= b), moved, 0.5 * (a + b))
+            out[open_] = moved
+            # a mixture of certain values has no slope: halved until nothing lies between
+            steep = slope * spread[open_] > LEAST_INSIDE
+            far = np.abs(moved - x) > np.where(steep, CLOSE, 1e-12) * spread[open_]
+            open_ = open_[far]
+            if not len(open_):
+                break
+        return np.asarray(out)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
+from privgp.gp.changes import values
 from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.mixtures import Mixture
+from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array
@@ -44,10 +46,24 @@ class Component:
     factor: Array
     noise_variances: Array
 
-    def moments(self, X: Array, cross: Array) -> tuple[Array, Array]:
-        """Mean and variance of f at the rows of X, (rows,) each, given ``cross`` = k(x, Z)."""
-        left = self.model.variances(X) - np.square(cross @ self.half.T).sum(axis=1)
-        return cross @ self.mean_weights, np.maximum(left, 0.0)
+    @cached_property
+    def _heights(self) -> Array:
+        """The changes at the nodes, (changes, nodes)."""
+        return values(self.model.changes, self.nodes).T
+
+    def carry(self, X: Array, smooth: Array, weights: Array) -> Array:
+        """``k(x, Z) weights`` at the rows of X; ``smooth``: k(x, Z) without the changes, ``weights``:
+        (nodes,) or (nodes, some)."""
+        out = smooth @ weights
+        if self.model.changes:
+            out += values(self.model.changes, X) @ (self._heights @ weights)
+        return np.asarray(out)
+
+    def moments(self, X: Array, smooth: Array) -> tuple[Array, Array]:
+        """Mean and variance of f at the rows of X, (rows,) each, given k(x, Z) without the changes."""
+        half = self.carry(X, smooth, self.half.T)
+        left = self.model.variances(X) - np.square(half).sum(axis=1)
+        return self.carry(X, smooth, self.mean_weights), np.maximum(left, 0.0)
 
 
 @dataclass(frozen=True)
@@ -94,20 +110,26 @@ class Posterior:
         return (slice(first, first + step) for first in range(0, len(X), step))
 
     def covariances(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
-        """Every component with its place and k(x, Z), (rows, nodes); equal kernels in a row."""
+        """Every component with its place and k(x, Z) without its changes, (rows, nodes); equal kernels in
+        a row."""
+        mapped: dict[Any, tuple[Array, Array]] = {}
         for places in self._of_one_kernel:
             nodes = smooth = None
             for i in places:
                 c = self.components[i]
                 if c.nodes is not nodes:
-                    nodes, smooth = c.nodes, c.model.smooth(X, c.nodes)
-                yield i, c, c.model.covariance(X, c.nodes, smooth)
+                    nodes, map_ = c.nodes, c.model.input_map
+                    key = id(nodes), map_.key
+                    if key not in mapped:
+                        mapped[key] = map_(X), map_(nodes)
+                    smooth = evaluate(c.model.kernel, *mapped[key])
+                yield i, c, cast(Array, smooth)
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Means and variances at the rows of X under every component, (components, rows)."""
         means, variances = np.empty((2, len(self.components), len(X)))
-        for i, c, cross in self.covariances(X):
-            means[i], variances[i] = c.moments(X, cross)
+        for i, c, smooth in self.covariances(X):
+            means[i], variances[i] = c.moments(X, smooth)
         return means, variances
 
     def mixture(self, X: Array) -> Mixture:
@@ -124,8 +146,8 @@ class Posterior:
         mean = np.zeros(len(X))
         for rows in self.blocks(X):
             means: list[Array] = [mean] * len(self.components)
-            for i, c, cross in self.covariances(X[rows]):
-                means[i] = cross @ c.mean_weights
+            for i, c, smooth in self.covariances(X[rows]):
+                means[i] = c.carry(X[rows], smooth, c.mean_weights)
             for c, m in zip(self.components, means, strict=True):
                 mean[rows] += c.model.weight * m
         return mean + self.centre
@@ -144,8 +166,9 @@ class Posterior:
         out = np.zeros(len(X))
         for rows in self.blocks(X):
             each = np.empty((len(self.components), len(X[rows])))
-            for i, c, cross in self.covariances(X[rows]):
-                W = solve_triangular(c.factor, c.half @ cross.T, lower=True, trans="T")
+            for i, c, smooth in self.covariances(X[rows]):
+                half = c.carry(X[rows], smooth, c.half.T)
+                W = solve_triangular(c.factor, half.T, lower=True, trans="T")
                 each[i] = c.model.weight * (c.noise_variances @ np.square(W))
             out[rows] = sum(each)
         return out

@@ -219,8 +219,8 @@ class Earlier:
         """(rows, models)"""
         means = np.empty((len(X), len(self.posterior.components)))
         for rows in self.posterior.blocks(X):
-            for i, component, cross in self.posterior.covariances(X[rows]):
-                means[rows, i] = cross @ component.mean_weights
+            for i, component, smooth in self.posterior.covariances(X[rows]):
+                means[rows, i] = component.carry(X[rows], smooth, component.mean_weights)
         return means
 
 
