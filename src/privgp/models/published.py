@@ -125,7 +125,7 @@ class Published(Queries, SpendsAtFit):
 
     def _publish_plan(
         self,
-        plan: Any,
+        plan: Plan,
         data: Sealed,
         *,
         inputs: Array | None = None,
@@ -179,7 +179,7 @@ class Published(Queries, SpendsAtFit):
         part = plan.parts[0]
         return FirstStage(part, plan.residuals, first, self.hyperparameters == "learned")
 
-    def _rehearse(self, plan: Any, batch: int | None = None) -> None:
+    def _rehearse(self, plan: Plan, batch: int | None = None) -> None:
         """Let a copy learn from zeros in place of a measurement, with hyperparameters that are fixed, as
         learning them takes long: most of what would stop a release stops this first."""
         quick, zeros, squares = copy(self).set_params(hyperparameters="fixed"), zeros_of(plan), None
@@ -189,7 +189,7 @@ class Published(Queries, SpendsAtFit):
 
     def _learn(
         self,
-        plan: Any,
+        plan: Plan,
         measured: Any,
         batch: int | None = None,
         models: tuple[Hyperparameters, ...] = (),
@@ -265,10 +265,6 @@ class Published(Queries, SpendsAtFit):
     def _classes(self) -> Any:
         """The declared classes of a label; None where outputs are numbers."""
         return None
-
-    def _is_joint(self) -> bool:
-        """Whether several outcomes are measured together."""
-        return False
 
     def _streams(self, rows: int) -> bool:
         """Whether so many rows are read in blocks, so that they need not be in memory."""
