@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privgp.ledger.ledger import Ledger
     from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.classifier import PrivateGPClassifier
+    from privgp.models.density.bounds import PrivateBounds, private_bounds
     from privgp.models.density.estimator import PrivateGPDensity
     from privgp.models.files import open_table
     from privgp.models.function.estimator import PrivateFunction
@@ -43,6 +44,7 @@ __all__ = [
     "Plan",
     "PosteriorPaths",
     "PrivateBayesSearchCV",
+    "PrivateBounds",
     "PrivateFunction",
     "PrivateGP",
     "PrivateGPClassifier",
@@ -55,6 +57,7 @@ __all__ = [
     "load",
     "load_plan",
     "open_table",
+    "private_bounds",
     "tune_for",
 ]
 
@@ -72,6 +75,7 @@ _HOMES = {
     "Number": "privgp.question.outcomes",
     "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",
+    "PrivateBounds": "privgp.models.density.bounds",
     "PrivateBayesSearchCV": "privgp.models.search.bayes",
     "PrivateFunction": "privgp.models.function.estimator",
     "PrivateGP": "privgp.models.gp",
@@ -84,6 +88,7 @@ _HOMES = {
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.plan",
     "open_table": "privgp.models.files",
+    "private_bounds": "privgp.models.density.bounds",
     "tune_for": "privgp.models.function.tune",
 }
 

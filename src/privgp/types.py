@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 # Not NDArray, which is an alias of its own since NumPy 2.5: files are read by what these are.
 Array = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]  # unless a docstring says otherwise
 Random = np.random.Generator | None  # of a simulation; None: the noise that protects
+Cells = np.ndarray[tuple[Any, ...], np.dtype[Any]]  # of a column of a table, of whichever type
 Integers = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
 STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of a simulation
 

@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, WhiteKernel
 
 from papers.shared.choices import exponential_probabilities, permute_and_flip_probabilities
@@ -28,6 +28,7 @@ from privgp import (
     Number,
     PosteriorPaths,
     PrivateBayesSearchCV,
+    PrivateBounds,
     PrivateFunction,
     PrivateGP,
     PrivateGPClassifier,
@@ -35,6 +36,7 @@ from privgp import (
     PrivateGPRegressor,
     PrivateGridSearchCV,
     VaryingLengthscale,
+    private_bounds,
 )
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
@@ -358,6 +360,24 @@ def density(mechanism: str, draws: int, **budget: Any) -> Measured:
     return Measured(run, lambda: (0.05, 0.95), draws)
 
 
+class FoundBounds(BaseEstimator):
+    """``private_bounds`` as an estimator, which attacks and replays call like all others."""
+
+    def fit(self, y: Any) -> Any:
+        found = private_bounds(y, epsilon=2.5, largest=1e3)
+        self.guarantee_, self.bounds_ = found.guarantee, found.bounds
+        return self
+
+
+def found_bounds(draws: int) -> Measured:
+    """Values are private: the first is small or large."""
+
+    def run(value: float) -> Any:
+        return FoundBounds().fit(np.append(value, np.full(11, 3.0)))
+
+    return Measured(run, lambda: (0.5, 700.0), draws)
+
+
 def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     model = kind(bins=3, x_bounds=(0, 1), protect=protect, noise=noise, **budget)
     if protect == "records":
@@ -509,6 +529,7 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
 
 # (name, public class, what is attacked); names of options stand in the name as users write them.
 ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
+    ("bounds", PrivateBounds, found_bounds(20_000)),
     ("density", PrivateGPDensity, density("laplace", 20_000, epsilon=2.5, delta=0.01)),
     ("outputs, gaussian", PrivateGPRegressor, regressor(mechanism="gaussian")),
     (

@@ -1,7 +1,6 @@
 """``trade_off``: attack any mechanism of two neighbouring datasets, and compare with its promise."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,11 +17,11 @@ from privgp.types import Random, RandomState, Table
 
 
 def trade_off(
-    mechanism: Any,
-    data: Any = None,
-    neighbour: Any = None,
+    mechanism: object,
+    data: object = None,
+    neighbour: object = None,
     *,
-    promise: Any = None,
+    promise: object = None,
     points: Table | None = None,
     batch: bool = False,
     draws: int = 20_000,
@@ -77,6 +76,6 @@ def trade_off(
         return train_attack(sampler, promise_of(promise), trial)
 
 
-def _generator_of(model: Any) -> Random:
+def _generator_of(model: object) -> Random:
     """The generator of a model that simulates, else None: the noise that protects."""
     return simulation(model) if hasattr(model, "random_state") else None

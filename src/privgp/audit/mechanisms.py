@@ -46,7 +46,7 @@ NEAR: Array = np.array([1e-12, 1e-3])
 
 
 @singledispatch
-def pair_of(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | None:
+def pair_of(model: object, data: object, neighbour: object, points: object) -> NoisyPair | None:
     """What the best attack needs; None where it is not known."""
     if callable(model) or (hasattr(model, "fit") and hasattr(model, "release")):
         return None
@@ -57,7 +57,9 @@ def pair_of(model: Any, data: Any, neighbour: Any, points: Any) -> NoisyPair | N
 
 
 @pair_of.register
-def pair_of_plan(plan: Plan | Part, data: Any, neighbour: Any, points: Any = None) -> NoisyPair:
+def pair_of_plan(
+    plan: Plan | Part, data: object, neighbour: object, points: object = None
+) -> NoisyPair:
     """The measurements of two datasets under a plan: outputs y, or for records (X, y); of several
     outcomes a column each."""
     if (data is None) != (neighbour is None):
@@ -84,7 +86,7 @@ def pair_of_plan(plan: Plan | Part, data: Any, neighbour: Any, points: Any = Non
 
 
 @pair_of.register
-def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+def _(model: PrivateGPRegressor, data: object, neighbour: object, points: object) -> NoisyPair:
     """The measurements that ``fit`` would make of two datasets (X, y), or X alone."""
     if neighbour is None:
         return pair_of_plan(model.plan(_inputs_alone(data)), None, None)
@@ -96,7 +98,7 @@ def _(model: PrivateGPRegressor, data: Any, neighbour: Any, points: Any) -> Nois
 
 
 @pair_of.register
-def _(model: PrivateGPClassifier, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+def _(model: PrivateGPClassifier, data: object, neighbour: object, points: object) -> NoisyPair:
     """The measurements that ``fit`` would make of X and the worst labels."""
     if neighbour is not None:
         raise ValueError("of labels only the worst neighbours are attacked: give data=X alone.")
@@ -105,7 +107,7 @@ def _(model: PrivateGPClassifier, data: Any, neighbour: Any, points: Any) -> Noi
 
 @pair_of.register
 @forget_fits()
-def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> NoisyPair:
+def _(function: PrivateFunction, data: object, neighbour: object, points: object) -> NoisyPair:
     """The coordinates of a whole function at these points. With X alone: the row that moves it
     most, its output at either end of the bounds, all others in the middle."""
     if neighbour is None:
@@ -132,7 +134,7 @@ def _(function: PrivateFunction, data: Any, neighbour: Any, points: Any) -> Nois
 
 
 @pair_of.register
-def _(search: PrivateBayesSearchCV, rows: Any, neighbour: Any, points: Any) -> NoisyPair:
+def _(search: PrivateBayesSearchCV, rows: object, neighbour: object, points: object) -> NoisyPair:
     """All scores that a search measures, in units of the first one's noise."""
     plan = search.plan(_count(rows))
     if plan.constants is not None:
@@ -144,7 +146,7 @@ def _(search: PrivateBayesSearchCV, rows: Any, neighbour: Any, points: Any) -> N
 
 
 def attack_choice(
-    search: PrivateGridSearchCV, rows: Any, trial: Trial, noise_scale: float, rng: Random
+    search: PrivateGridSearchCV, rows: object, trial: Trial, noise_scale: float, rng: Random
 ) -> TradeOff:
     """How often the last setting is chosen: two records behind all others, or level with them."""
     if search.method not in CHOICES:
@@ -186,7 +188,7 @@ def sampler_of(
 
 
 def paths_of(
-    model: PosteriorPaths, data: Any, neighbour: Any, points: Any
+    model: PosteriorPaths, data: object, neighbour: object, points: object
 ) -> tuple[Callable[..., Any], Any]:
     """A mechanism for many releases of paths at once (a few of many: they are independent), and
     what they promise. ``points``: unless given, the questions that hurt most about the inputs of
@@ -198,7 +200,7 @@ def paths_of(
         questions = [_table(points)]
 
     @forget_fits()
-    def release(dataset: Any, rng: np.random.Generator, count: int) -> Array:
+    def release(dataset: object, rng: np.random.Generator, count: int) -> Array:
         drawn, wanted = [], count * model.n_paths
         for start in range(0, wanted, MOST_PATHS):
             part = min(MOST_PATHS, wanted - start)
@@ -222,7 +224,7 @@ def release_mechanism(model: Any, points: Any) -> Callable[[Any, np.random.Gener
     return mechanism
 
 
-def worst_questions(domain: Any, differ: Array) -> list[Array]:
+def worst_questions(domain: object, differ: Array) -> list[Array]:
     """Where the datasets differ, (points, columns); clusters and single points near there; the edges
     of the domain and the next numbers inside; and the first places once more."""
     low, high = np.array(domain_pairs("domain", domain)).T
@@ -249,7 +251,7 @@ def ask_with_restarts(paths: PosteriorPaths, questions: Sequence[Array]) -> Arra
     return np.hstack(answers)
 
 
-def _differ_in_outputs(data: Any, neighbour: Any) -> tuple[Array, Array, Array]:
+def _differ_in_outputs(data: object, neighbour: object) -> tuple[Array, Array, Array]:
     """The inputs that both share, and the outputs of each."""
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     if not np.array_equal(X, Z):
@@ -257,7 +259,7 @@ def _differ_in_outputs(data: Any, neighbour: Any) -> tuple[Array, Array, Array]:
     return X, y, v
 
 
-def _differ_in_one_record(data: Any, neighbour: Any) -> tuple[tuple[Array, Array], ...]:
+def _differ_in_one_record(data: object, neighbour: object) -> tuple[tuple[Array, Array], ...]:
     (X, y), (Z, v) = _inputs_and_outputs(data), _inputs_and_outputs(neighbour)
     if X.shape != Z.shape:
         raise ValueError("data and neighbour must have the same number of records and inputs.")
@@ -272,7 +274,7 @@ def _check_one_person(differ: Any, people: Any) -> None:
         raise ValueError("data and neighbour must differ in one row, or in one person's rows.")
 
 
-def _inputs_alone(data: Any) -> Any:
+def _inputs_alone(data: object) -> Any:
     if data is None:
         raise ValueError("give data: X alone for the worst neighbours, or (X, y).")
     if isinstance(data, tuple):
@@ -280,7 +282,7 @@ def _inputs_alone(data: Any) -> Any:
     return data
 
 
-def _inputs_and_outputs(dataset: Any) -> tuple[Array, Array]:
+def _inputs_and_outputs(dataset: object) -> tuple[Array, Array]:
     if not isinstance(dataset, tuple | list) or len(dataset) != 2:
         raise ValueError(PAIRS)
     X, y = _table(dataset[0]), np.asarray(dataset[1], dtype=float)
@@ -289,13 +291,13 @@ def _inputs_and_outputs(dataset: Any) -> tuple[Array, Array]:
     return X, y
 
 
-def _table(values: Any) -> Array:
+def _table(values: object) -> Array:
     """Numbers as rows of inputs; a list of them is one column."""
     table = np.asarray(values, dtype=float)
     return table[:, None] if table.ndim == 1 else table
 
 
-def _numbers(drawn: Any, count: int) -> Array:
+def _numbers(drawn: object, count: int) -> Array:
     """Releases as a table of finite numbers, (count, numbers)."""
     table = np.asarray(drawn, dtype=float)
     table = table.reshape(len(table), -1) if table.ndim else table
@@ -306,7 +308,7 @@ def _numbers(drawn: Any, count: int) -> Array:
     return table
 
 
-def _count(rows: Any) -> int:
+def _count(rows: object) -> int:
     if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 2:
         raise ValueError("data must be the number of validation records, at least 2.")
     return int(rows)

@@ -18,7 +18,7 @@ from privgp.audit.shadows import Population, Released, Response, fit_laws, poste
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.noise import signal_and_noise
 from privgp.plan.inputs.arguments import domain_pairs
-from privgp.types import Array
+from privgp.types import Array, Bounds, RandomState
 
 
 def membership(
@@ -28,16 +28,16 @@ def membership(
     n: int = 10,
     n_paths: float = 1,
     record: tuple[Any, float] = (0.5, 1.0),
-    x_bounds: Any = (0.0, 1.0),
+    x_bounds: Bounds = (0.0, 1.0),
     response: Response = step,
     label_noise: float = 0.0,
     centred: bool = False,
-    promise: Any = None,
+    promise: object = None,
     shadows: int = 10_000,
     draws: int = 10_000,
     false_positive_rates: Sequence[float] = (0.01, 0.1),
     failure_probability: float = 1e-6,
-    random_state: Any = None,
+    random_state: RandomState = None,
     progress: bool | Callback = False,
 ) -> Membership:
     """Attack released posterior paths at one record's place. Everything here is simulated.

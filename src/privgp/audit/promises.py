@@ -17,7 +17,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, Guarantee
 from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
 from privgp.privacy.rdp import PathCurve, delta_for, influence_and_shift
-from privgp.types import Array
+from privgp.types import Array, Bounds
 
 SMALL_DELTA = 1e-3
 MOST_EPSILON = 700.0  # beyond, exp(epsilon) is infinite
@@ -48,7 +48,7 @@ class Promise:
         mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None
         return cls(mu, pairs, event.delta_slack)
 
-    def false_negative_rate(self, false_positive_rate: Any) -> Array:
+    def false_negative_rate(self, false_positive_rate: object) -> Array:
         """The least false-negative rates that the promise allows at these false-positive rates."""
         alpha = np.clip(np.asarray(false_positive_rate, dtype=float), 0.0, 1.0)
         beta = np.zeros(alpha.shape)
@@ -145,7 +145,7 @@ def renyi_curve(
     n: int,
     n_paths: int = 1,
     *,
-    x_bounds: Any = (0.0, 1.0),
+    x_bounds: Bounds = (0.0, 1.0),
     reach: float = 1.0,
     centred: bool = False,
     paper: bool = False,

@@ -16,6 +16,7 @@ from privgp.command.io.files import PICTURES, TABLES, check_files
 from privgp.command.io.screen import tell, terminal_bar
 
 if TYPE_CHECKING:
+    from privgp.audit.result import Membership, TradeOff
     from privgp.command.io.request import Request
     from privgp.types import Array
 
@@ -265,7 +266,9 @@ def _public(request: Request, *, made_up: bool) -> tuple[Array, Any]:
     return X.to_numpy().astype(np.float64), people
 
 
-def _report(result: Any, facts: dict[str, Any], plot: Path | None, *, as_json: bool) -> None:
+def _report(
+    result: TradeOff | Membership, facts: dict[str, Any], plot: Path | None, *, as_json: bool
+) -> None:
     """Draw and tell; exit with 1 if the promise is broken."""
     from privgp.command.io.results import picture_lines, write_picture
 
@@ -278,7 +281,7 @@ def _report(result: Any, facts: dict[str, Any], plot: Path | None, *, as_json: b
         raise typer.Exit(1)
 
 
-def _pick_fields(result: Any, names: str) -> dict[str, Any]:
+def _pick_fields(result: object, names: str) -> dict[str, Any]:
     return {name: getattr(result, name) for name in names.split()}
 
 

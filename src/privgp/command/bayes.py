@@ -156,7 +156,7 @@ def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[s
     return pipeline, {PREFIX + name: axis for name, axis in axes.items()}
 
 
-def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: Any) -> None:
+def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: object) -> None:
     """Train once at either end of the space: what stops that would stop the search."""
     from sklearn.base import clone
 

@@ -26,6 +26,8 @@ from privgp.gp.kernels.registry import parts
 from privgp.plan.inputs.start import SIGNAL_SHARE
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+
     from privgp.models.search.grid import PrivateGridSearchCV
 
 LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
@@ -117,7 +119,7 @@ def grid(
     note_release(data, account, seed)
 
 
-def _check(search: PrivateGridSearchCV, X: Any, people: Any) -> None:
+def _check(search: PrivateGridSearchCV, X: DataFrame, people: Any) -> None:
     """Whatever would stop the search before it spends, from public columns alone."""
     import numpy as np
     from sklearn.base import clone
@@ -159,7 +161,7 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
     return row
 
 
-def _number_text(value: Any) -> str:
+def _number_text(value: object) -> str:
     values = value if isinstance(value, list) else [value]
     return ":".join(f"{number:.4g}" for number in values)
 

@@ -109,7 +109,7 @@ def plan(
         warn(facts["warnings"])
 
 
-def _errors_by_epsilon(made: Any, step: Step) -> dict[float, Any]:
+def _errors_by_epsilon(made: Plan, step: Step) -> dict[float, Any]:
     """The expected error at several budgets, the planned one among them; of several outputs a list."""
     errors: dict[float, Any] = {}
     for epsilon in sorted({*EPSILONS, made.epsilon}):
@@ -121,13 +121,13 @@ def _errors_by_epsilon(made: Any, step: Step) -> dict[float, Any]:
     return errors
 
 
-def _error_table(made: Any, errors: dict[float, Any]) -> Table:
+def _error_table(made: Plan, errors: dict[float, Any]) -> Table:
     import numpy as np
 
     widths, share = np.ptp(np.atleast_2d(made.y_bounds), axis=1), "of the bounds' width"
     if made.unit is not None:
         widths, share = np.ones(1), "of the rate"
-    if made.made_for.parameters.labels() is not None:
+    if made.made_for is not None and made.made_for.parameters.labels():
         share = "as a probability"
     title = f"What a budget buys (delta = {made.delta:g} offered)"
     each = [""] if len(widths) == 1 else [f" of {name}" for name in made.names]
@@ -150,12 +150,12 @@ def _cells(error: float, width: float) -> tuple[str, str]:
     return f"{error:.4g}", f"{100 * error / width:.3g}%"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A number, or a list of them where there are several outputs."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _facts(made: Any, request: Request, errors: dict[float, Any]) -> dict[str, Any]:
+def _facts(made: Plan, request: Request, errors: dict[float, Any]) -> dict[str, Any]:
     exact = request.inputs_are_private or made.strategy.distinct_inputs is not None
     inputs = "distinct_inputs" if exact else "inducing"
     return {

@@ -204,7 +204,7 @@ def _averages(
     coverage: float,
     plot: Path | None,
     json: bool,
-    others: Any,
+    others: object,
 ) -> None:
     """Averages in place of predictions."""
     from privgp.command.io.columns import refuse_questions

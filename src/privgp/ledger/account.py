@@ -309,7 +309,7 @@ def entries_of(connection: Connection, dataset: str) -> list[Entry]:
     return [Entry(**row) for row in rows]
 
 
-def check_text(name: str, value: Any) -> None:
+def check_text(name: str, value: object) -> None:
     """Refuse a name or a key that is no printable text of 1 to 200 characters; ValueError."""
     if not isinstance(value, str) or not value.isprintable() or not 0 < len(value) <= LONGEST:
         raise ValueError(f"{name} must be a printable text of 1 to {LONGEST} characters.")

@@ -46,7 +46,7 @@ class Ledger:
         delta: float,
         *,
         reserve: float = 0.0,
-        public: Any = None,
+        public: object = None,
     ) -> Account:
         """The account of a dataset with this permanent total; the same call again finds it.
 

@@ -294,6 +294,19 @@ class Plan:
         """Which noise distribution it is, what several outputs cost with it, and why it was taken."""
         return wording.describe_choice(self)
 
+    def _repr_html_(self) -> str:
+        """The budget, what is measured and the picture, for notebooks."""
+        from base64 import b64encode
+
+        from privgp.pictures.style import figure_bytes
+        from privgp.privacy.html import facts_table
+
+        picture = b64encode(figure_bytes(self.plot(), ".png")).decode()
+        table = facts_table("Plan", {"epsilon": f"{self.epsilon:g}", "plan": self.summary()})
+        return (
+            f'{table}<img alt="expected error" width="600" src="data:image/png;base64,{picture}">'
+        )
+
     def plot(self, ax: Any = None) -> Any:
         """The error to expect against epsilon, as a figure with a panel for every output."""
         from privgp.plan.picture import plot_plan  # slow to import

@@ -96,6 +96,9 @@ POINTS = Protected(
     "datasets with the same number of points that differ in the place of one point, within the declared "
     "domain",
 )
+VALUES_REPLACED = Protected(
+    "one value", "datasets with the same number of values that differ in one value"
+)
 PEOPLE_RECORDS = Protected(
     "all records of one person (inputs and outputs)",
     "datasets with the same number of people that differ in all records of one person: how many there "
@@ -281,6 +284,20 @@ class Guarantee:
                 return max(total_epsilon(event.pure_epsilons) for event in self.events)
             return math.inf if self._names_mechanism or self.delta > 0 else self.epsilon
         return least_epsilon(self.delta_at, delta)
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        from privgp.privacy.html import facts_table
+
+        facts = {
+            "epsilon": f"{self.epsilon:g}",
+            "delta": f"{self.delta:g}",
+            "protects": self.unit,
+            "neighbours": self.neighbours,
+            "mechanism": self.mechanism,
+            "assumes": "\n".join(self.assumptions),
+        }
+        return facts_table("Guarantee", facts, simulation=self.is_simulation)
 
     def describe(self) -> str:
         """The guarantee in a few lines: what it protects, neighbours, mechanism and assumptions."""

@@ -173,7 +173,7 @@ def _check_manifest(members: Mapping[str, bytes], form: str) -> None:
     require(hashes == listed, "a member is not what its manifest says")
 
 
-def dump(value: Any) -> bytes:
+def dump(value: object) -> bytes:
     """JSON without NaN or infinity; numbers are written so that they read back to the same bits."""
     return json.dumps(value, indent=1, allow_nan=False).encode("ascii")
 

@@ -66,7 +66,7 @@ class Codec:
     name: str
     leaves: Leaves = dataclasses.field(default_factory=dict)
 
-    def encode(self, value: Any) -> dict[str, bytes]:
+    def encode(self, value: object) -> dict[str, bytes]:
         """The members of a value, by name; equal values give equal bytes.
 
         Raises
@@ -111,7 +111,7 @@ class _Writer:
         self._leaves = leaves
         self._written: dict[int, tuple[Any, Any]] = {}  # the arrays too, so that no id comes again
 
-    def tree(self, value: Any, path: tuple[str, ...]) -> Any:
+    def tree(self, value: object, path: tuple[str, ...]) -> Any:
         for kind, leaf in self._leaves.items():
             if isinstance(value, kind):
                 return self.tree(leaf.write(value), path)
@@ -131,7 +131,7 @@ class _Writer:
         parts = {name: self.tree(part, (*path, name)) for name, part in named}
         return {"type": type(value).__name__, **parts}
 
-    def _array(self, value: Any, path: tuple[str, ...]) -> Any:
+    def _array(self, value: object, path: tuple[str, ...]) -> Any:
         """Where an array is, which is written in the shortest of its forms."""
         if id(value) in self._written:
             return self._written[id(value)][1]
@@ -201,7 +201,7 @@ class _Reader:
         require(kind is Any or isinstance(tree, origin or kind), f"its {what} is broken")
         return tree
 
-    def _one_of(self, tree: Any, kinds: tuple[Any, ...], what: str) -> Any:
+    def _one_of(self, tree: object, kinds: tuple[Any, ...], what: str) -> Any:
         """The first alternative that fits; among classes the one with the name that is told."""
         if tree is None and type(None) in kinds:
             return None
@@ -215,7 +215,7 @@ class _Reader:
                 pass
         return self.value(tree, left[-1], what)
 
-    def _tuple(self, tree: Any, kinds: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+    def _tuple(self, tree: object, kinds: tuple[Any, ...], what: str) -> tuple[Any, ...]:
         entries = field.items(tree, what)
         if kinds[1:] == (Ellipsis,):
             kinds = kinds[:1] * len(entries)
@@ -248,7 +248,7 @@ class _Reader:
             raise DamagedFile(f"its array {what} has a wrong shape")
         return values
 
-    def _array(self, tree: Any, what: str, whole: bool) -> Any:
+    def _array(self, tree: object, what: str, whole: bool) -> Any:
         if isinstance(tree, dict) and "zeros" in tree:
             shape = field.items(field.record(tree, what, ("zeros",))["zeros"], what)
             self._expand(math.prod(field.whole(n, what, 0, MOST_EXPANDED) for n in shape))
@@ -281,12 +281,12 @@ class _Reader:
         require(self._entries <= MOST_EXPANDED, "it is larger than any file of ours")
 
 
-def check_state(value: Any) -> Any:
+def check_state(value: object) -> Any:
     """The same state, if its own ``check`` finds nothing wrong; otherwise ``DamagedFile``."""
     return _make_value("state", lambda value: value, value)
 
 
-def _make_value(what: str, make: Callable[[Any], Any], given: Any) -> Any:
+def _make_value(what: str, make: Callable[[Any], Any], given: object) -> Any:
     """What a constructor makes of checked parts, if it and its ``check`` find nothing wrong."""
     try:
         value = make(given)

@@ -16,35 +16,35 @@ LONGEST_TEXT = 2**20
 MOST_ITEMS = 10_000
 
 
-def record(value: Any, what: str, names: Collection[str]) -> dict[str, Any]:
+def record(value: object, what: str, names: Collection[str]) -> dict[str, Any]:
     """An object with exactly these names."""
     if not isinstance(value, dict) or {*value} != {*names}:
         raise DamagedFile(f"its {what} does not have the parts it should")
     return value
 
 
-def items(value: Any, what: str, *, least: int = 0) -> list[Any]:
+def items(value: object, what: str, *, least: int = 0) -> list[Any]:
     """A list of at least ``least`` and at most 10,000 entries."""
     if not isinstance(value, list) or not least <= len(value) <= MOST_ITEMS:
         raise DamagedFile(f"its {what} is not a list of the right length")
     return value
 
 
-def text(value: Any, what: str) -> str:
+def text(value: object, what: str) -> str:
     """A text of at most 2^20 characters."""
     if not isinstance(value, str) or len(value) > LONGEST_TEXT:
         raise DamagedFile(f"its {what} is not a text")
     return value
 
 
-def choice(value: Any, what: str, choices: Collection[str]) -> str:
+def choice(value: object, what: str, choices: Collection[str]) -> str:
     """One of these texts."""
     if text(value, what) not in choices:
         raise DamagedFile(f"its {what} is none of the known ones")
     return str(value)
 
 
-def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf) -> float:
+def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise DamagedFile(f"its {what} is not a number")
@@ -53,12 +53,12 @@ def number(value: Any, what: str, low: float = -math.inf, high: float = math.inf
     return float(value)
 
 
-def positive(value: Any, what: str) -> float:
+def positive(value: object, what: str) -> float:
     """A finite number above 0."""
     return number(value, what, math.ulp(0.0))
 
 
-def whole(value: Any, what: str, low: float, high: float) -> int:
+def whole(value: object, what: str, low: float, high: float) -> int:
     """A whole number in [low, high]; 1.0 is none."""
     if type(value) is not int or not low <= value <= high:
         raise DamagedFile(f"its {what} is not a whole number in range")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.types import Array
+from privgp.types import Array, Cells
 
 SECOND = 10**9  # in nanoseconds
 DAY = 86_400 * SECOND
@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TEXT = re.compile(r"(.*?:\d\d:\d\d|.*T\d{6})[.,](\d+)(.*)")
 
 
-def days_of(cells: Any) -> Array:
+def days_of(cells: Cells) -> Array:
     """Days since 1970 of datetime64 values or of instants of any other kind, one per cell.
 
     Parameters
@@ -44,7 +44,7 @@ def days_of(cells: Any) -> Array:
     return _days(seconds, np.array([part[1] for part in parts], dtype=np.int64))
 
 
-def nanoseconds_of(cell: Any) -> int:
+def nanoseconds_of(cell: object) -> int:
     """Nanoseconds since 1970 of one instant of any kind; ValueError before 1678 and after 2262."""
     seconds, rest = _instant(cell)
     ticks = seconds * SECOND + rest
@@ -53,14 +53,14 @@ def nanoseconds_of(cell: Any) -> int:
     return ticks
 
 
-def instants(days: Array) -> Any:
+def instants(days: Array) -> Cells:
     """Days since 1970 as datetime64 in microseconds."""
     whole = np.floor(days)
     rest = np.rint((days - whole) * 86_400e6).astype("timedelta64[us]")
-    return whole.astype("datetime64[D]").astype("datetime64[us]") + rest
+    return np.asarray(whole.astype("datetime64[D]").astype("datetime64[us]") + rest)
 
 
-def instant_text(cell: Any) -> str:
+def instant_text(cell: object) -> str:
     """The same text for one instant, whatever it is written in; ValueError if it is none."""
     return f"day {float(days_of(np.array([cell], dtype=object))[0])!r}"
 
@@ -70,12 +70,12 @@ def length_text(cell: Any) -> str:
     return f"{np.timedelta64(cell).astype('timedelta64[ns]').astype(np.int64)} nanoseconds"
 
 
-def _days(seconds: Any, nanoseconds: Any) -> Array:
+def _days(seconds: Cells, nanoseconds: Cells) -> Array:
     whole, rest = np.divmod(seconds, 86_400)
     return np.asarray(whole + (rest * SECOND + nanoseconds) / DAY, dtype=np.float64)
 
 
-def _parts(cells: Any) -> tuple[Any, Any]:
+def _parts(cells: Cells) -> tuple[Cells, Cells]:
     """Whole seconds since 1970, and nanoseconds beyond them."""
     unit, count = np.datetime_data(cells.dtype)
     per = PER_SECOND.get(unit)
@@ -88,7 +88,7 @@ def _parts(cells: Any) -> tuple[Any, Any]:
     return seconds, rest * (SECOND // per) if per <= SECOND else rest // (per // SECOND)
 
 
-def _instant(cell: Any) -> tuple[int, int]:
+def _instant(cell: object) -> tuple[int, int]:
     """The same of one date, datetime, timestamp or ISO 8601 text; ValueError for anything else."""
     if hasattr(cell, "to_datetime64"):  # a timestamp of pandas, which is a datetime too
         cell = cell.to_datetime64()

@@ -7,7 +7,7 @@ lengthscale. Every value is read by itself, whatever the other rows hold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Annotated, Any, ClassVar
@@ -17,7 +17,7 @@ import numpy as np
 from privgp.tables.dates import days_of, instants
 from privgp.tables.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
 from privgp.tables.roundness import are_round
-from privgp.types import Array, Pair, Within
+from privgp.types import Array, Cells, Integers, Pair, Within
 
 MOST_LEVELS = 1000
 LONGEST_PERIOD = 1e50  # and one over it the shortest, so that no value has a place that overflows
@@ -39,7 +39,7 @@ class Number:
     dimensions: ClassVar[int] = 1
     width: ClassVar[int] = 1
     ranked: ClassVar[bool] = True  # whether its ranks may tell more than its values
-    ticks: ClassVar[Any] = None
+    ticks: ClassVar[str | tuple[str, ...] | None] = None
     holds: ClassVar[str] = "numbers"
     drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
     bounded: ClassVar[bool] = True  # whether private values need declared bounds
@@ -92,7 +92,7 @@ class Number:
         """How many columns of a table the kind is made of."""
         return 1
 
-    def numbers(self, cells: Sequence[Any]) -> Array:
+    def numbers(self, cells: Sequence[Cells]) -> Array:
         """The numbers of cells, (rows, names).
 
         Every cell is read by itself, as private tables are read by this too.
@@ -110,7 +110,7 @@ class Number:
         """
         return _floats(cells[0])[:, None]
 
-    def cells(self, numbers: Array) -> list[Any]:
+    def cells(self, numbers: Array) -> list[Cells]:
         """The cells that have these numbers, (rows, names): one array per name."""
         return [numbers[:, 0]]
 
@@ -175,11 +175,11 @@ class Boolean(Number):
     bounded: ClassVar[bool] = False
     numeric: ClassVar[bool] = False
     apart: ClassVar[str] = "|"
-    ticks: ClassVar[Any] = ("false", "true")
+    ticks: ClassVar[str | tuple[str, ...] | None] = ("false", "true")
     holds: ClassVar[str] = "true or false"
     kind: Annotated[str, ("boolean",)] = "boolean"
 
-    def numbers(self, cells: Sequence[Any]) -> Array:
+    def numbers(self, cells: Sequence[Cells]) -> Array:
         """1 for true and 0 for false, (rows, 1); texts such as "yes" are read too."""
         column = cells[0]
         if column.dtype.kind == "b":
@@ -189,7 +189,7 @@ class Boolean(Number):
         except KeyError:
             raise ValueError("not true or false") from None
 
-    def cells(self, numbers: Array) -> list[Any]:
+    def cells(self, numbers: Array) -> list[Cells]:
         return [numbers[:, 0] > 0.5]
 
     def ends(self, numbers: Array) -> Array:
@@ -216,15 +216,15 @@ class Date(Number):
     """An instant, in days since 1970-01-01 00:00 UTC."""
 
     numeric: ClassVar[bool] = False
-    ticks: ClassVar[Any] = "date"
+    ticks: ClassVar[str | tuple[str, ...] | None] = "date"
     holds: ClassVar[str] = "dates"
     kind: Annotated[str, ("date",)] = "date"
 
-    def numbers(self, cells: Sequence[Any]) -> Array:
+    def numbers(self, cells: Sequence[Cells]) -> Array:
         """Days since 1970-01-01 00:00 UTC, (rows, 1)."""
         return days_of(cells[0])[:, None]
 
-    def cells(self, numbers: Array) -> list[Any]:
+    def cells(self, numbers: Array) -> list[Cells]:
         return [instants(numbers[:, 0])]
 
     @property
@@ -270,7 +270,7 @@ class Periodic(Number):
                 f"{LONGEST_PERIOD:g}, got {self.period:g}."
             )
 
-    def numbers(self, cells: Sequence[Any]) -> Array:
+    def numbers(self, cells: Sequence[Cells]) -> Array:
         """Numbers between 0 and the period, (rows, 1)."""
         return np.mod(super().numbers(cells), self.period)
 
@@ -323,7 +323,7 @@ class Category(Number):
         return len(self.levels)
 
     @property
-    def ticks(self) -> Any:
+    def ticks(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.levels
 
     @property
@@ -336,13 +336,13 @@ class Category(Number):
         codes = np.arange(len(self.levels), dtype=np.int32)
         return [{"flag_values": codes, "flag_meanings": words}]
 
-    def numbers(self, cells: Sequence[Any]) -> Array:
+    def numbers(self, cells: Sequence[Cells]) -> Array:
         """The place of the level, from 0; their number for a level that is unknown."""
         places = {level: float(k) for k, level in enumerate(self.levels)}
         unknown = float(len(self.levels))
         return np.array([[places.get(_text(cell), unknown)] for cell in cells[0]])
 
-    def cells(self, numbers: Array) -> list[Any]:
+    def cells(self, numbers: Array) -> list[Cells]:
         levels = np.array([*self.levels, "another level"], dtype=object)
         return [levels[_places(numbers, len(self.levels))]]
 
@@ -420,7 +420,7 @@ class Place(Number):
     def drawn(self) -> tuple[int, ...]:  # type: ignore[override]
         return (1, 0) if self.crs is None else (0, 1)
 
-    def numbers(self, cells: Sequence[Any]) -> Array:
+    def numbers(self, cells: Sequence[Cells]) -> Array:
         """Two numbers per row, (rows, 2), as the cells have them.
 
         Raises
@@ -451,7 +451,7 @@ class Place(Number):
         beyond = (lon < low) | (lon > high)
         return np.column_stack([numbers[:, 0], np.where(beyond & (east <= high), east, lon)])
 
-    def cells(self, numbers: Array) -> list[Any]:
+    def cells(self, numbers: Array) -> list[Cells]:
         if self.crs is not None:
             return [*numbers.T]
         return [numbers[:, 0], np.mod(numbers[:, 1] + 180.0, 360.0) - 180.0]
@@ -467,7 +467,7 @@ class Place(Number):
         return np.column_stack([numbers[:, 0], first + np.mod(numbers[:, 1] - first, 360.0)])
 
     @property
-    def ticks(self) -> Any:
+    def ticks(self) -> str | None:  # type: ignore[override]
         return "longitude" if self.crs is None else None
 
     @property
@@ -528,17 +528,17 @@ KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def levels_of(cells: Any) -> tuple[str, ...]:
+def levels_of(cells: Iterable[object]) -> tuple[str, ...]:
     """The different levels among cells, in order."""
     return tuple(sorted({_text(cell) for cell in cells}))
 
 
-def level(given: Any) -> str:
+def level(given: object) -> str:
     """A declared level, written as cells are: 1, 1.0 and "1" are one level."""
     return _text(given)
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     """A level as text: whole numbers without a point, so that 1, 1.0 and "1" are one level."""
     if isinstance(cell, Real) and not isinstance(cell, bool | np.bool_):
         number = float(cell)
@@ -546,7 +546,7 @@ def _text(cell: Any) -> str:
     return str(cell).strip()
 
 
-def _floats(cells: Any) -> Array:
+def _floats(cells: Cells) -> Array:
     if cells.dtype.kind in "Mm":  # which would become a number of ticks
         raise ValueError("not numbers")
     try:
@@ -569,6 +569,6 @@ def _most_frequent(numbers: Array) -> Array:
     return np.array([float(np.bincount(numbers[:, 0].astype(np.int64)).argmax())])
 
 
-def _places(numbers: Array, most: int) -> Any:
+def _places(numbers: Array, most: int) -> Integers:
     """The nearest whole places, within those there are."""
     return np.clip(np.rint(numbers[:, 0]), 0, most).astype(np.int64)

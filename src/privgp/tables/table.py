@@ -20,6 +20,8 @@ import numpy as np
 from narwhals.exceptions import NarwhalsError
 from narwhals.typing import IntoBackend
 
+from privgp.types import Cells
+
 NO_TABLE = (
     "table must be a data frame (pandas, polars, pyarrow or another with Arrow columns) or a dict of "
     "columns, with a name for each column."
@@ -50,7 +52,7 @@ class Table:
     """
 
     names: tuple[str, ...]
-    cells: tuple[Any, ...]
+    cells: tuple[Cells, ...]
     named: bool = True
     places: tuple[tuple[tuple[str, str], str | None], ...] = ()
 
@@ -82,7 +84,7 @@ class Table:
         return cls(_default_names(len(columns)), tuple(columns), named=False)
 
     @classmethod
-    def _from_rows(cls, given: Any) -> Self | None:
+    def _from_rows(cls, given: object) -> Self | None:
         """The columns of an array or of rows."""
         try:
             array = np.array(given, dtype=object) if _is_rows(given) else np.asarray(given)
@@ -110,12 +112,12 @@ class Table:
     def __len__(self) -> int:
         return self.rows
 
-    def column(self, name: str) -> Any:
+    def column(self, name: str) -> Cells:
         """The cells of the column with this name."""
         return self.cells[self.names.index(name)]
 
 
-def is_lazy(given: Any) -> bool:
+def is_lazy(given: object) -> bool:
     """Whether a table holds no cells before it is collected."""
     return hasattr(given, "collect_schema") and not hasattr(given, "shape")
 
@@ -133,7 +135,7 @@ def labels_of(given: Any) -> list[Any] | None:
     return None if found is None else list(found)
 
 
-def join_cells(parts: Sequence[Any]) -> Any:
+def join_cells(parts: Sequence[Cells]) -> Cells:
     """The cells of several tables' columns in one array, each as its own table holds it.
 
     If types differ, they become Python's: instants to the microsecond, as finer ones would
@@ -145,7 +147,7 @@ def join_cells(parts: Sequence[Any]) -> Any:
     return np.concatenate(parts)
 
 
-def kind_of(cells: Any) -> str | None:
+def kind_of(cells: Cells) -> str | None:
     """The kind of the cells: "number", "boolean", "date" or "category"; None if mixed."""
     if cells.dtype.kind != "O":
         return PLAIN.get(cells.dtype.kind)
@@ -156,7 +158,7 @@ def kind_of(cells: Any) -> str | None:
     return None
 
 
-def holds_others(cells: Any) -> bool:
+def holds_others(cells: Cells) -> bool:
     """Whether a cell is of no type that any kind of column reads."""
     if cells.dtype.kind != "O":
         return False
@@ -167,7 +169,7 @@ def holds_others(cells: Any) -> bool:
     )
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """None, NaN, NaT, NA, or an empty text."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return True
@@ -177,7 +179,7 @@ def is_missing(cell: Any) -> bool:
         return True
 
 
-def missing_cells(cells: Any) -> Any:
+def missing_cells(cells: Cells) -> Cells:
     """Which cells are missing, (rows,) of bool."""
     if cells.dtype.kind == "M":
         return np.isnat(cells)
@@ -188,7 +190,7 @@ def missing_cells(cells: Any) -> Any:
     return np.array([is_missing(cell) for cell in cells], dtype=bool)
 
 
-def _cells(column: Any) -> Any:
+def _cells(column: Any) -> Cells:
     """One column as an array; instants with a time zone in UTC."""
     if getattr(getattr(column, "dtype", None), "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -197,14 +199,14 @@ def _cells(column: Any) -> Any:
     return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
 
 
-def cells_of(column: Any) -> Any:
+def cells_of(column: Any) -> Cells:
     """A column of whichever library as an array, of its own memory where that is to be had."""
-    if hasattr(column, "combine_chunks") or hasattr(column, "buffers"):  # Arrow: text has no array
-        return column.to_numpy(zero_copy_only=False)
-    return column.to_numpy()
+    is_arrow = hasattr(column, "combine_chunks") or hasattr(column, "buffers")  # text has no array
+    found: Cells = column.to_numpy(**({"zero_copy_only": False} if is_arrow else {}))
+    return found
 
 
-def _is_rows(given: Any) -> bool:
+def _is_rows(given: object) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str)
 
 
@@ -212,7 +214,7 @@ def _default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k + 1}" for k in range(count))
 
 
-def columns_by_name(table: Any) -> dict[str, Any]:
+def columns_by_name(table: object) -> dict[str, Any]:
     """The columns of a table by their names, each as its library holds it.
 
     Parameters
@@ -241,7 +243,7 @@ def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
     return nw.from_dict(dict(columns), backend=backend).to_native()
 
 
-def frame_of(columns: Mapping[str, Any], like: Any = None) -> Any:
+def frame_of(columns: Mapping[str, Any], like: object = None) -> Any:
     """A data frame of these columns: of the library of the table that it is about; where that is an
     array, of pandas, or of polars if pandas is not installed."""
     if like is not None and not isinstance(like, np.ndarray | Sequence):
@@ -255,7 +257,7 @@ def absent(columns: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
     return [name for name in wanted if name not in columns]
 
 
-def in_memory(given: Any) -> Any:
+def in_memory(given: object) -> Any:
     """A lazy frame, a frame of Arrow or an Arrow stream as one that holds its cells; the points of a
     GeoDataFrame as a place; all else as it is."""
     if hasattr(given, "active_geometry_name"):
@@ -284,7 +286,7 @@ def _with_place(given: Any) -> Table:
     return Table((*others, *names), (*cells, *points), places=(place,))
 
 
-def _frame(table: Any) -> nw.DataFrame[Any]:
+def _frame(table: object) -> nw.DataFrame[Any]:
     found = _found_frame(table)
     if found is None:
         raise ValueError(NO_TABLE)

@@ -11,7 +11,7 @@ from privgp.tables.table import Table, missing_cells
 from privgp.tables.texts import NOTHING
 from privgp.types import Array
 from privgp.vault.masked import Sealed, unseal
-from privgp.vault.validate import clip_inputs
+from privgp.vault.validate import clip_inputs, seal_outputs
 from privgp.vault.values import read_number
 
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
@@ -85,6 +85,32 @@ def seal_counts(points: Sealed, low: Array, high: Array, shape: tuple[int, ...])
     count = int(np.prod(shape))
     counts = np.bincount(bin_of(inside, low, high, shape), minlength=count).astype(float)
     return Sealed(counts, count)
+
+
+def seal_values(y: Any) -> Sealed:
+    """A column of private numbers, checked; their number is public."""
+    try:
+        rows = len(y)
+    except TypeError:
+        rows = 0
+    if rows < 1:
+        raise ValueError("y must be a column of at least one value.")
+    return seal_outputs(y, rows)
+
+
+def seal_magnitudes(values: Sealed, ends: Array) -> Sealed:
+    """How many private values lie below the first end, between every two, and above the last.
+
+    Parameters
+    ----------
+    values : Sealed
+        Private numbers.
+    ends : array (ends,)
+        Declared, rising.
+
+    """
+    places = np.searchsorted(ends, unseal(values), side="left")
+    return Sealed(np.bincount(places, minlength=len(ends) + 1).astype(float), len(ends) + 1)
 
 
 def _coordinates(column: Any, table: Table) -> Array:

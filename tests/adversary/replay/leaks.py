@@ -35,6 +35,7 @@ from privgp.server.answers import predict_points
 from privgp.server.app import _answer_refusal, _error
 from privgp.server.views.page import certificate_context
 from privgp.storage import archive
+from tests.adversary.mechanisms import FoundBounds
 from tests.adversary.replay.freezing import modules
 from tests.adversary.replay.leaving import Left, differing
 
@@ -45,7 +46,7 @@ ESTIMATORS = [
     kind
     for kind in (getattr(privgp, name) for name in privgp.__all__)
     if isinstance(kind, type) and issubclass(kind, BaseEstimator)
-]
+] + [FoundBounds]
 
 
 @dataclass(frozen=True)

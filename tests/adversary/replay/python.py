@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import polars as pl
+import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 
@@ -101,6 +102,20 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
     if tallied and groups is not None:
         return Estimator(fit, ends_of_person(PEOPLE))
     return Estimator(fit, ends() if groups is None else of_people(model))
+
+
+def from_database(groups: str | None = None) -> Estimator:
+    """Outputs in a table of DuckDB, which sends back grouped sums."""
+    model = PrivateGPRegressor(**{**FIXED, "mechanism": "laplace"})
+
+    def fit(y: Any, folder: Path) -> Any:
+        ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
+        made = pl.DataFrame({"x": INPUTS[:, 0], "y": y, "who": PEOPLE})
+        rows = ibis.duckdb.connect().create_table("rows", made.to_arrow())
+        opened = open_table(rows, inputs=["x"], output="y", groups=groups)
+        return clone(model).fit(opened.inputs, opened.output)
+
+    return Estimator(fit, ends() if groups is None else ends_of_person(PEOPLE))
 
 
 def gathered(
@@ -213,6 +228,8 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, streamed files in cells": from_files(mechanism="laplace"),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
     "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
+    "PrivateGPRegressor, database": from_database(),
+    "PrivateGPRegressor, database of people": from_database("who"),
     **{f"files of {what}": row for what, row in FILES.items()},
     "PrivateGPRegressor, ledger": Estimator(charged, ends()),
     "records of people, one fewer": one_fewer(),

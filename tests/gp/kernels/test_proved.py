@@ -222,8 +222,8 @@ def test_a_kernel_that_is_said_to_fall_with_the_distance_does(row):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (DotProduct(), "DotProduct is not supported"),
-        (2.0 * RBF(1.0) ** 2, "Exponentiation is not supported"),
+        (DotProduct(), "DotProduct is not available here"),
+        (2.0 * RBF(1.0) ** 2, "Exponentiation is not available here"),
         (Matern(1.0, nu=0.7) + RBF(1.0), "nu=0.7"),
         (RBF(9e-51), "length_scale must lie"),
         (RBF([1.0, 2e50]), "length_scale must lie"),

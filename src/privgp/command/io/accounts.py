@@ -49,7 +49,7 @@ def open_ledger(url: str, *, create: bool = False) -> Ledger:
         raise refusal(problem, **OPTIONS) from None
 
 
-def charge_facts(model: Any) -> tuple[dict[str, Any], list[str]]:
+def charge_facts(model: object) -> tuple[dict[str, Any], list[str]]:
     """What is told of a charge: facts for JSON, and lines."""
     charge = vars(model).get("charged_")
     if charge is None:

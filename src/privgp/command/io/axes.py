@@ -19,7 +19,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.release.release import Release
 from privgp.tables.cells import Kinds
 from privgp.tables.dates import days_of, instants
-from privgp.tables.kinds import Number
+from privgp.tables.kinds import Column, Number
 from privgp.tables.parser import list_names
 from privgp.types import Array
 
@@ -245,7 +245,7 @@ def _bounds(text: str | None, inputs: Inputs) -> dict[str, str]:
     return bounds
 
 
-def _axis(column: Any, name: str, said: str, count: int) -> Array:
+def _axis(column: Column, name: str, said: str, count: int) -> Array:
     """Points between the ends that were given, or at the levels."""
     words = said.split(column.apart)
     single = column if column.name_count == 1 else Number((name,))  # one side of a place

@@ -65,7 +65,7 @@ def input_names(model: Any, path: Path, given: str | None) -> tuple[str, ...]:
 
 
 def question_rows(
-    model: Any, path: Path, table: Path, given: str | None, form: Form | None = None
+    model: object, path: Path, table: Path, given: str | None, form: Form | None = None
 ) -> pl.DataFrame:
     """The inputs in a new table."""
     names = input_names(model, path, given)

@@ -38,6 +38,7 @@ from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
 from privgp.models.planned import with_column_names
 from privgp.models.promise import MISSING
+from privgp.models.published import Published
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.tables import in_order
 from privgp.plan.classes.declared import check_classes
@@ -48,6 +49,7 @@ from privgp.plan.inputs.arguments import (
     output_bounds,
 )
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan, load_plan
 from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
@@ -415,7 +417,7 @@ class Request(Readable):
                 "missing ones: write the class otherwise."
             )
 
-    def model(self) -> PrivateGPRegressor | PrivateGPClassifier:
+    def model(self) -> Published:
         """The model that was asked for; reads the kernel and the targets."""
         given: dict[str, Any] = {
             "kernel": None if self.kernel is None else read_kernel(self.kernel),
@@ -445,8 +447,44 @@ class Request(Readable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlannedRequest(Request):
-    """What a saved plan was made for, in the place of options."""
+class KnownRequest(Request):
+    """What a plan or a release was made for, in the place of options. ``known``: its parameters."""
+
+    known: Parameters
+
+    @staticmethod
+    def said(known: Parameters, path: Path, advice: str) -> dict[str, Any]:
+        """What options would say. ``advice``: what to do about a file that is for labels of numbers."""
+        labels = known.labels()
+        if labels is not None and labels != list(known.arguments()["classes"]):
+            raise Refusal(f"'{path}' is for labels that are numbers: {advice}.")
+        return {
+            "known": known,
+            "bounds": None if labels else np.ravel(known.y_bounds)[:2].tolist(),
+            "classes": None if labels is None else ",".join(labels),
+            "protect": known.protect,
+            "likelihood": known.likelihood,
+        }
+
+    @property
+    def y_bounds(self) -> Any:
+        return self.known.y_bounds
+
+    @property
+    def class_names(self) -> list[str] | None:
+        return self.known.labels()
+
+    @property
+    def columns(self) -> Any:
+        return self.known.columns
+
+    def domain(self) -> Any:
+        return self.known.x_bounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRequest(KnownRequest):
+    """What a saved plan was made for."""
 
     @classmethod
     def of(cls, path: Path, **given: Any) -> Self:
@@ -456,41 +494,20 @@ class PlannedRequest(Request):
         asked = made.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
             raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
-        labels = asked.labels()
-        if labels is not None and labels != list(asked.arguments()["classes"]):
-            raise Refusal(f"'{path}' is for labels that are numbers: make it by privgp plan.")
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
-        bounds: Any = None if labels else np.ravel(asked.y_bounds)[:2].tolist()
-        said = ("epsilon", "delta", "protect", "mechanism", "likelihood", "max_change")
+        same = ("epsilon", "delta", "mechanism", "max_change")
         return cls(
             plan=plan, plan_path=path, inputs=",".join(made.names), groups=made.groups,
-            exposure=made.exposure, bounds=bounds, inducing=inducing,
-            classes=None if labels is None else ",".join(labels),
-            **{name: getattr(asked, name) for name in said}, **given,
+            exposure=made.exposure, inducing=inducing, **{name: getattr(asked, name) for name in same},
+            **cls.said(asked, path, "make it by privgp plan"), **given,
         )  # fmt: skip
-
-    @property
-    def y_bounds(self) -> Any:
-        return self.plan.y_bounds
 
     @property
     def input_names(self) -> list[str]:
         return [*self.plan.made_for.names]
 
-    @property
-    def columns(self) -> Any:
-        return self.plan.made_for.parameters.columns
-
-    def domain(self) -> Any:
-        return self.plan.made_for.parameters.x_bounds
-
-    @property
-    def class_names(self) -> list[str] | None:
-        labels: list[str] | None = self.plan.made_for.parameters.labels()
-        return labels
-
     def model(self) -> Any:
-        made = estimator_for(self.plan.made_for.parameters)
+        made = estimator_for(self.known)
         own = {} if self.class_names else {"engine": self.scheduler}
         made._noted = self.table_assumptions
         return made.set_params(random_state=self.seed, ledger=self.account, **own)
@@ -510,7 +527,7 @@ def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]
 
 
 def make_plan(
-    model: Any,
+    model: Published,
     X: pl.DataFrame | FileInputs | int,
     people: Any,
     exposures: Mapping[str, Array] | None = None,
@@ -525,8 +542,9 @@ def make_plan(
     return plan
 
 
-def plan_warnings(plan: Any) -> list[str]:
+def plan_warnings(plan: Plan) -> list[str]:
     """Warnings about the budget and the bounds of a plan."""
+    assert plan.made_for is not None
     bounds = [str(refusal(ValueError(each))) for each in bounds_advice(plan.made_for.parameters)]
     return [*budget_advice(plan), *bounds]
 

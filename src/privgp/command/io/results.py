@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on
 from privgp.command.io.files import suffix_of, whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
 from privgp.models.load import NOTICE_RECORDS, save
-from privgp.models.published import LONGEST
+from privgp.models.published import LONGEST, Published
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, page
 from privgp.release.certificate.document import holder_fields
@@ -45,7 +46,7 @@ class Results:
             if text is not None and not 0 < len(text.strip()) <= LONGEST:
                 raise Refusal(f"{option} must be a text of at most {LONGEST} characters.")
 
-    def write(self, model: Any, output: str, saved: list[Path], step: Step) -> None:
+    def write(self, model: Published, output: str, saved: list[Path], step: Step) -> None:
         """Write what was asked for; the release comes first and is noted once it is complete."""
         if model._released.output_names is None and (
             self.name is not None or model.output_ is None
@@ -115,7 +116,7 @@ def write_template(path: Path) -> None:
         part.write_text(json.dumps(holder_fields(None), indent=2) + "\n", encoding="utf-8")
 
 
-def write_certificate(model: Any, path: Path, holder: Mapping[str, str] | None = None) -> None:
+def write_certificate(model: object, path: Path, holder: Mapping[str, str] | None = None) -> None:
     """What was promised, as a page for people or as JSON for programs by the file's ending."""
     facts = certificate(model, holder=holder)
     text = page(facts) if path.suffix == ".html" else json.dumps(facts, indent=2) + "\n"
@@ -123,7 +124,7 @@ def write_certificate(model: Any, path: Path, holder: Mapping[str, str] | None =
         part.write_text(text, encoding="utf-8")
 
 
-def write_picture(figure: Any, path: Path) -> None:
+def write_picture(figure: Figure, path: Path) -> None:
     from privgp.pictures.style import figure_bytes
 
     data = figure_bytes(figure, path.suffix.lower())

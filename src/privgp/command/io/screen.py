@@ -104,7 +104,7 @@ def terminal_bar() -> Progress:
     )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """As JSON can hold it: paths become text, numbers that are not finite null."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

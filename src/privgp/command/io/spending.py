@@ -15,7 +15,7 @@ from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phr
 from privgp.command.io.columns import as_table, input_names
 from privgp.command.io.files import open_own
 from privgp.command.io.kinds import known_kinds, levels_of
-from privgp.command.io.request import Request, make_plan, public_computation
+from privgp.command.io.request import KnownRequest, Request, make_plan, public_computation
 from privgp.command.io.screen import Step, show_blocks
 from privgp.ledger.errors import LedgerError
 from privgp.models.files import fit_table, is_read_in_blocks, rehearse_table
@@ -28,13 +28,15 @@ from privgp.models.kinds.updates import (
     measure_further,
 )
 from privgp.models.load import load, save
-from privgp.models.tables import rehearsal_inputs
+from privgp.models.published import Published
+from privgp.models.tables import rehearsal_inputs, remember
+from privgp.plan.inputs.inputs import Inputs
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
 from privgp.tables.parser import TableError
 from privgp.types import Array
 
-Measure = Callable[[], Any]
+Measure = Callable[[], Published]
 
 
 def prepare_release(request: Request, output: str, path: Path, step: Step) -> Measure:
@@ -48,9 +50,10 @@ def prepare_release(request: Request, output: str, path: Path, step: Step) -> Me
     plan = request.plan or request.with_column_names(make_plan(model, X, people, exposures))
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
 
-    def measure() -> Any:
+    def measure() -> Published:
         request.source.files.refuse_changes()
-        return model.fit(X, y, groups=people, plan=plan, **exposures)
+        fitted: Published = model.fit(X, y, groups=people, plan=plan, **exposures)
+        return fitted
 
     return measure
 
@@ -61,15 +64,14 @@ def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> 
     step("Planning and rehearsing")
     plan = request.plan or request.with_column_names(make_plan(model, table.inputs, table.groups))
     with rehearsal(clone(model), path, request.plan_path) as trial:
-        trial.n_features_in_ = len(table.inputs.names)
-        trial.feature_names_in_ = np.array(table.inputs.names, dtype=object)
+        remember(trial, table.inputs.names, len(table.inputs.names))
         rehearse_table(trial, table, plan)
 
     outputs: Any = table.output
 
-    def measure() -> Any:
+    def measure() -> Published:
         if not is_read_in_blocks(table.inputs, model):
-            return model.fit(table.inputs, outputs, groups=table.groups, plan=plan)
+            return model.fit(table.inputs, outputs, groups=table.groups, plan=plan)  # type: ignore[no-any-return]
         with show_blocks() as watch:
             fit_table(model, table.inputs, outputs, table.groups, plan, watch)
         return model
@@ -78,7 +80,7 @@ def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> 
 
 
 def rehearse(
-    model: Any,
+    model: Published,
     X: pl.DataFrame,
     people: Any,
     path: Path,
@@ -93,7 +95,7 @@ def rehearse(
 
 
 @contextmanager
-def rehearsal(trial: Any, path: Path, plan_path: Path | None = None) -> Iterator[Any]:
+def rehearsal(trial: Published, path: Path, plan_path: Path | None = None) -> Iterator[Published]:
     """A model to fit to made-up values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
     trial.set_params(hyperparameters="fixed", ledger=None, random_state=0)
@@ -144,11 +146,11 @@ IN_OPTIONS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class UpdateRequest(Request):
+class UpdateRequest(KnownRequest):
     """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
     the same rows, None for new people."""
 
-    released: Any
+    released: Published
     names: tuple[str, ...]
     further: Further
     elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
@@ -172,37 +174,24 @@ class UpdateRequest(Request):
         with _refuse_as_options():
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
-        asked = model._released.parameters
-        labels = asked.labels()
-        if labels is not None and labels != list(asked.arguments()["classes"]):
-            raise Refusal(f"'{release}' is for labels that are numbers: update it in Python.")
-        bounds: Any = None if labels else np.ravel(asked.y_bounds)[:2].tolist()
         return cls(
             released=model, names=names, further=further, data=data, inputs=",".join(names),
-            output=output, groups=groups, bounds=bounds,
-            classes=None if labels is None else ",".join(labels), epsilon=epsilon, delta=delta,
-            protect=asked.protect, likelihood=asked.likelihood, exposure=exposure, seed=seed, **written,
+            output=output, groups=groups, epsilon=epsilon, delta=delta, exposure=exposure, seed=seed,
+            **cls.said(model._released.parameters, release, "update it in Python"), **written,
         )  # fmt: skip
-
-    @property
-    def y_bounds(self) -> Any:
-        return self.released._released.parameters.y_bounds
-
-    @property
-    def class_names(self) -> list[str] | None:
-        labels: list[str] | None = self.released._released.parameters.labels()
-        return labels
 
     @property
     def input_names(self) -> list[str]:
         return [*self.names]
 
-    def domain(self) -> Any:
-        return self.released._released.parameters.x_bounds
+    @property
+    def columns(self) -> None:
+        """``kinds`` and ``levels`` know them, by the names that they have in the table."""
+        return None
 
-    def private_inputs(self) -> Any:
+    def private_inputs(self) -> Inputs | None:
         """What was declared of private inputs, under the names that they have in the table."""
-        inputs = self.released.inputs_
+        inputs: Inputs | None = self.released.inputs_
         if inputs is None or not self.inputs_are_private:
             return None
         if inputs.names != self.names:
@@ -221,8 +210,8 @@ class UpdateRequest(Request):
         here = dict(zip(inputs.names, self.names, strict=True))
         return {here[name]: levels for name, levels in levels_of(inputs).items()}
 
-    def model(self) -> Any:
-        released = self.released.set_params(random_state=self.seed)
+    def model(self) -> Published:
+        released: Published = self.released.set_params(random_state=self.seed)
         released._noted = self.table_assumptions
         return released
 
@@ -235,7 +224,7 @@ def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) 
     step("Planning and rehearsing")
     rehearse_update(model, X, people, path, request.further, exposures)
 
-    def measure() -> Any:
+    def measure() -> Published:
         model.set_params(ledger=request.account)
         _measure(model, X, y, people, request.further, exposures)
         return model
@@ -244,7 +233,12 @@ def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) 
 
 
 def rehearse_update(
-    model: Any, X: Any, people: Any, path: Path, further: Further, exposures: Mapping[str, Array]
+    model: Published,
+    X: pl.DataFrame,
+    people: Any,
+    path: Path,
+    further: Further,
+    exposures: Mapping[str, Array],
 ) -> None:
     """Release made-up values from a copy of the model."""
     with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():
@@ -263,7 +257,7 @@ def _refuse_as_options() -> Iterator[None]:
 
 
 def _measure(
-    model: Any, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
+    model: Published, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
 ) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model._released.names, X)  # under the names that the model knows

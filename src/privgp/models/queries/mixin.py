@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -202,6 +203,19 @@ class Queries:
         release = self._released
         with one_thread():
             return average_areas(self, release, polygons, X, weights, name, fixed, points, coverage)
+
+    def _repr_html_(self) -> str:
+        """What was released, as a table for notebooks; nothing but the name before a fit."""
+        from privgp.models.queries.html import model_html
+
+        name = type(self).__name__
+        if "_released" not in vars(self):
+            return f"<pre>{escape(repr(self))}</pre>"
+        return model_html(name, self._released)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """The same, as notebooks ask for it."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _band(self, X: Table, coverage: float, observation: bool) -> tuple[Array, Array]:
         """A band that holds the function at all rows of X at once."""

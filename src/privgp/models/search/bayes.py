@@ -179,7 +179,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
             )
 
     def _choose(
-        self, plan: SearchPlan, loss: Loss, surrogate: Surrogate, state: SearchState, model: Any
+        self, plan: SearchPlan, loss: Loss, surrogate: Surrogate, state: SearchState, model: object
     ) -> Any:
         """The best setting by the noisy scores; returns the model of the last one, if it is that."""
         tried, losses = state.settings, np.array(state.values)

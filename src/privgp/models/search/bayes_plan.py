@@ -61,7 +61,7 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
         raise ValueError("state_file is for method='measured': the course of others is private.")
 
 
-def plan_of(search: PrivateBayesSearchCV, n_val: Any) -> SearchPlan:
+def plan_of(search: PrivateBayesSearchCV, n_val: object) -> SearchPlan:
     check_arguments(search)
     rows, steps = whole_number("n_val", n_val, 2**40), int(search.n_iter)
     loss = loss_of(search.estimator, search.scoring, search.loss_bounds)

@@ -13,11 +13,19 @@ from privgp.models.regressor import PrivateGPRegressor
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import initial_priors
+from privgp.question.parameters import BY_NAME
 from privgp.types import Array
 from privgp.vault.scores import Loss, make_loss
 
 MEASUREMENT = "measurement"
 MOST_CANDIDATES = 10_000
+# Parameters that a search by private outputs leaves at their defaults, and why.
+ALONE = {
+    "protect": "protects outputs",
+    "likelihood": "compares candidates for numbers",
+    "inducing": "holds all rows at once",
+    "columns": "takes inputs that are numbers",
+}
 VALIDATION_ASSUMPTIONS = (
     "the number of validation records is public",
     "models are trained without the validation records, on data that are public or protected "
@@ -27,7 +35,7 @@ VALIDATION_ASSUMPTIONS = (
 )
 
 
-def loss_of(estimator: Any, scoring: Any, loss_bounds: Any) -> Loss:
+def loss_of(estimator: object, scoring: object, loss_bounds: object) -> Loss:
     """The loss that was asked for: accuracy unless given, for classifiers."""
     if scoring is None and not is_classifier(estimator):
         raise ValueError(
@@ -37,7 +45,7 @@ def loss_of(estimator: Any, scoring: Any, loss_bounds: Any) -> Loss:
     return make_loss("accuracy" if scoring is None else scoring, loss_bounds)
 
 
-def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
+def candidates_of(param_grid: object) -> list[dict[str, Any]]:
     """Every combination of the grid (or of each grid in a list), as scikit-learn orders them."""
     try:
         grid = ParameterGrid(param_grid)
@@ -51,7 +59,7 @@ def candidates_of(param_grid: Any) -> list[dict[str, Any]]:
     return list(grid)
 
 
-def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str) -> None:
+def check_private(estimator: object, params: Sequence[dict[str, Any]], method: str) -> None:
     """Refuse what cannot be searched by the outputs of a private regressor."""
     if not isinstance(estimator, PrivateGPRegressor):
         raise ValueError(
@@ -61,26 +69,14 @@ def check_private(estimator: Any, params: Sequence[dict[str, Any]], method: str)
         )
     if estimator.ledger is not None:
         raise ValueError("ledger belongs to the search, which spends for all: give it there.")
-    if estimator.protect != "outputs":
-        raise ValueError(
-            "PrivateGridSearchCV protects outputs: with protect='records' leave the hyperparameters "
-            "to be learned, which costs nothing."
-        )
-    if estimator.likelihood != "gaussian":
-        raise ValueError(
-            "PrivateGridSearchCV compares candidates for likelihood='gaussian': leave the "
-            "hyperparameters of rates to be learned, which costs nothing."
-        )
-    if estimator.inducing is not None:
-        raise ValueError(
-            "PrivateGridSearchCV holds all rows at once: leave inducing=None, or leave the "
-            "hyperparameters to be learned, which costs nothing."
-        )
-    if estimator.columns is not None:
-        raise ValueError(
-            "PrivateGridSearchCV takes numbers only: leave columns=None, or leave the hyperparameters "
-            "to be learned, which costs nothing."
-        )
+    for name, reason in ALONE.items():
+        value = getattr(estimator, name)
+        if not BY_NAME[name].is_default(value):
+            given = f"{name}={value!r}" if isinstance(value, str) else name
+            raise ValueError(
+                f"PrivateGridSearchCV {reason}: with {given} leave the hyperparameters to be learned, "
+                "which costs nothing."
+            )
     if method == MEASUREMENT and estimator.reconstruct != "posterior":
         raise ValueError(
             "method='measurement' needs reconstruct='posterior': the unbiased output of one "

@@ -113,7 +113,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             self._fit_by_validation(X, y, X_val, y_val)
         return self
 
-    def _fit_by_validation(self, X: Any, y: Any, X_val: Any, y_val: Any) -> None:
+    def _fit_by_validation(self, X: object, y: object, X_val: object, y_val: object) -> None:
         """Train every candidate on (X, y) and choose by its mean loss on the private records."""
         if self.method == MEASUREMENT:
             raise ValueError(

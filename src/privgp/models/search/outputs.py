@@ -41,7 +41,7 @@ GRID_ASSUMPTION = (
 )
 
 
-def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
+def fit_by_evidence(search: PrivateGridSearchCV, X: object, y: object, groups: object) -> None:
     """One measurement with the whole budget, whose evidence ranks the candidates for nothing."""
     rows, params, models = _list_candidates(search, X)
     y = seal_outputs(y, len(rows))
@@ -83,7 +83,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) ->
 
 
 def _list_candidates(
-    search: PrivateGridSearchCV, X: Any
+    search: PrivateGridSearchCV, X: object
 ) -> tuple[Array, list[dict[str, Any]], list[Hyperparameters]]:
     """The public rows, and every candidate as parameters and as a model."""
     params = candidates_of(search.param_grid)
@@ -104,7 +104,9 @@ def _evidence(plan: Plan, measurement: Measurement, model: Hyperparameters) -> f
     return explained.log_evidence if np.isfinite(explained.log_evidence) else -np.inf
 
 
-def fit_by_cross_validation(search: PrivateGridSearchCV, X: Any, y: Any, groups: Any) -> None:
+def fit_by_cross_validation(
+    search: PrivateGridSearchCV, X: object, y: object, groups: object
+) -> None:
     """Choose by cross-validation residuals with a share of epsilon, then release with the rest."""
     rows, params, models = _list_candidates(search, X)
     y = seal_outputs(y, len(rows))
@@ -159,7 +161,7 @@ def _plan_candidates(
     trials: Sequence[PrivateGPRegressor],
     models: Sequence[Hyperparameters],
     X: Array,
-    groups: Any,
+    groups: object,
     spent: float,
 ) -> tuple[list[Plan], Array]:
     """A plan for every candidate, and what privacy adds to the mean square error of its
