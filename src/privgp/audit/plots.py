@@ -1,14 +1,18 @@
 """Pictures of attacks: error rates beside the promised curve; members beside others."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from privgp.audit.result import Membership, TradeOff
 from privgp.pictures import style
 from privgp.pictures.numbers import number
+
+if TYPE_CHECKING:
+    from privgp.audit.result import Membership, TradeOff
 
 WHOSE = (
     "Membership attack: is one record among the data? Made-up data, released with and without it\n"

@@ -3,6 +3,7 @@
 import shlex
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,7 @@ FORCE_HELP = "Use the folder again instead of a numbered new one."
 
 
 def demo(
+    context: typer.Context,
     out: Annotated[Path, o.plain("Where to put everything.", "--out", metavar="FOLDER")] = Path(
         "privgp-demo"
     ),
@@ -40,7 +42,7 @@ def demo(
     started = time.monotonic()
     folder, created = demo_folder(out, force=force)
     try:
-        _run(folder)
+        _run(context.find_root().command.main, folder)
     except BaseException:
         if created:
             shutil.rmtree(folder, ignore_errors=True)
@@ -54,37 +56,39 @@ def demo(
     say("  predictions.csv  the map as numbers, with 90% intervals from low to high")
 
 
-def _run(folder: Path) -> None:
+def _run(privgp: Callable[..., object], folder: Path) -> None:
     data, release, points = (folder / n for n in ("diabetes.csv", "diabetes.privgp", "grid.csv"))
     say(WELCOME)
     _write_data(data, points)
     _step(
+        privgp,
         "1. Plan. Only the public columns are read; nothing is spent.",
         *("plan", data, *COLUMNS, "--plot", folder / "plan.png"),
     )
     _step(
+        privgp,
         "2. Release. The only step that reads the private column, and the only one that spends.",
         *("release", data, *COLUMNS, "-o", release),
         *("--certificate", folder / "certificate.html", "--plot", folder / "map.png"),
     )
     _step(
+        privgp,
         "3. Predict. Anybody who has the file can, as often as they like.",
         *("predict", release, points, "-o", folder / "predictions.csv"),
     )
     _step(
+        privgp,
         "4. Inspect. What a file promises can be read from the file.",
         *("inspect", release, "--certificate", folder / "certificate.json"),
     )
 
 
-def _step(title: str, *words: object) -> None:
-    from privgp.command.app import app
-
+def _step(privgp: Callable[..., object], title: str, *words: object) -> None:
     line = [str(word) for word in words]
     say("")
     say(title)
     say(f"$ privgp {shlex.join(line)}")
-    typer.main.get_command(app).main(args=[*line, "--force"], standalone_mode=False)
+    privgp(args=[*line, "--force"], standalone_mode=False)
 
 
 def demo_folder(wanted: Path, *, force: bool) -> tuple[Path, bool]:

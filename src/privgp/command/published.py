@@ -255,7 +255,9 @@ def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
     """A sentence about rows whose category has a level that the release does not know."""
     if inputs is None:
         return []
-    rows = inputs.unknown_rows(X.to_dict(as_series=False))
+    from privgp.plan.inputs.inputs import unknown_rows
+
+    rows = unknown_rows(inputs, X.to_dict(as_series=False))
     if not rows:
         return []
     return [
@@ -328,8 +330,10 @@ def _description(answers: Answers) -> list[str]:
     names, kinds, name = release.names, release.parameters.columns, release.facts.called
     inputs, reach = f"{release.columns} without names" if names is None else list_names(names), []
     if kinds is not None:
+        from privgp.plan.inputs.inputs import ranges
+
         inputs = "; ".join(kinds.describe())
-        reach = [] if hidden else [*kinds.ranges(release.parts[0].functionals.nodes)]
+        reach = [] if hidden else [*ranges(kinds, release.parts[0].functionals.nodes)]
     output = [] if name is None else [f"Output: {output_title(name)}."]
     contains = "none" if hidden else "their values"
     return [

@@ -421,7 +421,7 @@ def is_read_in_place(X: Any, model: Published) -> TypeGuard[FileInputs]:
 
 
 def rows_in_place(
-    model: Published, X: FileInputs, groups: Any, exposure: Any, plan: Any = None
+    model: Published, X: FileInputs, groups: Any, exposure: Any, plan: Plan | None = None
 ) -> tuple[Any, Tallied]:
     """A model that knows what the columns of a table are, and the tally of its rows."""
     X = X.known_by(model.columns)
@@ -436,7 +436,7 @@ def fit_in_place(
     X: FileInputs,
     y: Any,
     groups: Any,
-    plan: Any,
+    plan: Plan | None,
     exposure: Any = None,
 ) -> None:
     """Measure a table once, of which sums alone are ever in memory. Spends."""
@@ -445,7 +445,7 @@ def fit_in_place(
     names = X.names if asked.inputs_ is None else asked.inputs_.names
     remember(model, names, len(names))
     data = X._seal(y, rows.source, model)
-    outputs = column_names(y) if model._is_joint() else None
+    outputs = column_names(y) if len(model._alone()) > 1 else None
     fit_given(model, rows, data, plan, outputs)
 
 
@@ -457,7 +457,7 @@ def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
 
 
 def fit_table(
-    model: Published, X: FileInputs, y: Any, groups: Any, plan: Any, watch: Any = None
+    model: Published, X: FileInputs, y: Any, groups: Any, plan: Plan | None, watch: Any = None
 ) -> None:
     """Measure a streamed table once. Spends."""
     X, rows = _rows_in_blocks(model, X, groups)
@@ -468,7 +468,7 @@ def fit_table(
     fit_rows(model, rows, y, plan, watch)
 
 
-def rehearse_table(model: Published, table: Table, plan: Any) -> None:
+def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
     """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs, table.groups
     if is_read_in_blocks(X, model):

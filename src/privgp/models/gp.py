@@ -361,9 +361,6 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _prefixes(self) -> tuple[str, ...]:
         return self.output_names_ if isinstance(self.outcomes, Mapping) else ()
 
-    def _is_joint(self) -> bool:
-        return True
-
     def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
         """What the vault measures of the outcomes, one column each: it reads each by itself."""
         classes = [one._classes() for one in self._alone()]
@@ -407,10 +404,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """The exposure of every row of every count, by the count's place."""
         found: dict[int, Array] = {}
         for place, one in enumerate(self._outcomes_by_name().values()):
-            counted = "likelihood" in one.parameters(self.protect)
             if one.exposure is not None and one.exposure not in given:
                 raise ValueError(f"table has no column {one.exposure!r}, which an exposure names.")
-            if counted:
+            if one.is_counted:
                 column = None if one.exposure is None else given[one.exposure]
                 found[place] = check_exposure(column, rows)
         return found

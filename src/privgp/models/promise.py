@@ -1,56 +1,26 @@
 """What a release of outputs or of records promises, and the noise of simulations."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.plan.part import Part
+from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import (
-    COUNTS,
-    LABELLED_RECORDS,
-    LABELS,
-    OUTPUTS,
-    PEOPLE_LABELLED_RECORDS,
-    PEOPLE_RECORDS,
-    PERSON,
-    PERSON_COUNTS,
-    PERSON_LABELS,
-    RECORDS,
     ROW,
     Guarantee,
     Protected,
     exactly,
     promise,
 )
+from privgp.question.outcomes import NUMBER_WORDING, Wording
+from privgp.question.units import Unit
 from privgp.release.spendings import FROM_THEM
 
-OUTPUTS_ASSUMPTIONS = (
-    "the inputs, the number of rows and any person identifiers are public",
-    "kernel, bounds, targets and budget were chosen without looking at the outputs",
-)
 MISSING = "which rows have a missing value is public: these rows were left out"
-ONE_CHANGE = "one person changes one output value alone, and that by at most {change}"
 EXPOSURES = "the exposures are public, and were not computed from the counts"
-GROUP_CHANGE = (
-    "one person changes the output values of one group of rows alone, each by at most {change}"
-)
-LABELS_ASSUMPTIONS = (
-    OUTPUTS_ASSUMPTIONS[0],
-    "kernel, classes, targets and budget were chosen without looking at the labels",
-)
-PEOPLE_ASSUMPTIONS = (
-    "the number of people is public, and the person identifiers are right",
-    "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
-    "the records",
-)
-RECORDS_ASSUMPTIONS = (
-    "the number of records is public",
-    "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
-    "the records",
-)
 
 
 def seeds(model: Any, count: int = 1) -> tuple[int | None, ...]:
@@ -74,45 +44,6 @@ def simulation(model: Any, before: int = 0) -> np.random.Generator | None:
 def with_assumptions(model: Any, guarantee: Guarantee) -> Guarantee:
     """The promise with what is assumed besides of how the model's data came about."""
     return replace(guarantee, assumptions=(*guarantee.assumptions, *model._noted))
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a promise says of outputs: who is protected, what is totalled, and how it is limited."""
-
-    outputs: Protected
-    person: Protected
-    records: Protected
-    people_records: Protected
-    values: str
-    limited: str
-    assumptions: tuple[str, ...]
-
-
-VALUES = Told(
-    OUTPUTS,
-    PERSON,
-    RECORDS,
-    PEOPLE_RECORDS,
-    "values",
-    "each value clipped to the declared range",
-    OUTPUTS_ASSUMPTIONS,
-)
-OF_LABELS = Told(
-    LABELS,
-    PERSON_LABELS,
-    LABELLED_RECORDS,
-    PEOPLE_LABELLED_RECORDS,
-    "labels",
-    "each label counted in its declared class",
-    LABELS_ASSUMPTIONS,
-)
-
-
-def wording_of(part: Part) -> Told:
-    """What a promise says of the outputs of a part."""
-    is_label = part.asked is not None and part.asked.labels() is not None
-    return OF_LABELS if is_label else VALUES
 
 
 def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
@@ -139,7 +70,7 @@ def _totals_of(plan: Plan) -> str:
             "clipped to the declared range of its output"
         )
     (part,) = plan.parts
-    told = wording_of(part)
+    told = part.outcome.wording
     what = part.kind.totals.replace("values", told.values)
     of_squares = ", one of them of squares," if squares else ","
     return f"{size} noisy total{'s' if size > 1 else ''} of {what}{of_squares} {told.limited}"
@@ -147,46 +78,26 @@ def _totals_of(plan: Plan) -> str:
 
 def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
     """Whom the guarantee protects, and what it assumes."""
-    told, strategy = wording_of(plan.parts[0]), plan.strategy
-    several = len(plan.parts) > 1
-    if several:
-        told = replace(VALUES, outputs=ROW)
-    if plan.x_bounds is not None:
-        whole: bool = strategy.whole_people  # type: ignore[union-attr]
-        if whole:
-            return told.people_records, PEOPLE_ASSUMPTIONS
-        return told.records, RECORDS_ASSUMPTIONS
-    alone = strategy.people is None
-    limit = _limits_of_several if several else _limit_of_one
-    protected, assumptions = limit(plan, told.outputs if alone else told.person, alone)
-    counted = () if plan.unit is None else (EXPOSURES,)
-    return protected, (*told.assumptions, *assumptions, *counted)
+    unit, told = unit_of(plan.parts[0]), plan.parts[0].outcome.wording
+    if len(plan.parts) > 1:
+        told = replace(NUMBER_WORDING, outputs=ROW)
+        protected, assumptions = _limits_of_several(plan, unit, told)
+    else:
+        protected, assumptions = unit.limit_change(told, plan.parts[0].max_change)
+    counted = not unit.private_inputs and any(part.outcome.is_counted for part in plan.parts)
+    return protected, (*assumptions, *((EXPOSURES,) if counted else ()))
 
 
-def _limit_of_one(
-    plan: Plan, protected: Protected, alone: bool
-) -> tuple[Protected, tuple[str, ...]]:
-    """Whom the guarantee protects where one person changes an output by less than its range."""
-    change = plan.parts[0].max_change
-    if change is None:
-        return protected, ()
-    declared = ONE_CHANGE if alone else GROUP_CHANGE
-    return (COUNTS if alone else PERSON_COUNTS).by(change), (
-        declared.format(change=exactly(change)),
-    )
-
-
-def _limits_of_several(
-    plan: Plan, protected: Protected, alone: bool
-) -> tuple[Protected, tuple[str, ...]]:
+def _limits_of_several(plan: Plan, unit: Unit, told: Wording) -> tuple[Protected, tuple[str, ...]]:
     """The same of several outputs, each with a limit of its own or none."""
+    protected, assumptions = unit.protected(told), unit.assumed(told)
     limits = [
         f"{name} by at most {exactly(change)}"
         for name, change in zip(plan.names, plan.max_changes, strict=True)
         if change is not None
     ]
-    if not limits:
-        return protected, ()
+    if not limits or unit.private_inputs:
+        return protected, assumptions
     limited = "; ".join(limits)
     counts = ", ".join(limit.partition(" by ")[0] for limit in limits)
     protected = replace(
@@ -194,4 +105,4 @@ def _limits_of_several(
         unit=f"{protected.unit}, of {counts} one person's contribution alone",
         neighbours=f"{protected.neighbours}, and {limited}",
     )
-    return protected, (f"one person changes no more than this: {limited}",)
+    return protected, (*assumptions, f"one person changes no more than this: {limited}")

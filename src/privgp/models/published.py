@@ -123,7 +123,7 @@ class Published(Queries, SpendsAtFit):
 
     def _publish_plan(
         self,
-        plan: Any,
+        plan: Plan,
         data: Sealed,
         *,
         inputs: Array | None = None,
@@ -145,23 +145,24 @@ class Published(Queries, SpendsAtFit):
 
         """
         random_state = simulation(self, 0 if batch is None else len(self._released.spent))
+        strategy: Any = plan.strategy
         self._publish(
             self._guarantee(plan),
-            lambda: measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state),
+            lambda: measure(data, plan.y_bounds, strategy, plan.noise, random_state),
             lambda measured: self._learn(plan, measured, batch, inputs=inputs),
             rehearse=lambda: self._rehearse(plan, batch),
             inputs=inputs,
             rows=rows,
         )
 
-    def _rehearse(self, plan: Any, batch: int | None = None) -> None:
+    def _rehearse(self, plan: Plan, batch: int | None = None) -> None:
         """Let a copy learn from zeros in place of a measurement, with hyperparameters that are fixed, as
         learning them takes long: most of what would stop a release stops this first."""
         copy(self).set_params(hyperparameters="fixed")._learn(plan, zeros_of(plan), batch)
 
     def _learn(
         self,
-        plan: Any,
+        plan: Plan,
         measured: Any,
         batch: int | None = None,
         models: tuple[Hyperparameters, ...] = (),
@@ -234,10 +235,6 @@ class Published(Queries, SpendsAtFit):
     def _classes(self) -> Any:
         """The declared classes of a label; None where outputs are numbers."""
         return None
-
-    def _is_joint(self) -> bool:
-        """Whether several outcomes are measured together."""
-        return False
 
     def _streams(self, rows: int) -> bool:
         """Whether so many rows are read in blocks, so that they need not be in memory."""

@@ -38,6 +38,7 @@ from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
+from privgp.question.outcomes import BY_LIKELIHOOD, Outcome
 from privgp.question.parameters import check_values
 from privgp.question.rules import ONE, SEVERAL, check_rules
 from privgp.release.prediction import ReleasedFunction, check_coverage
@@ -327,9 +328,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _is_joint(self) -> bool:
-        return are_several(self.y_bounds)
-
     def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, for rows in memory or in a file."""
         question = self._question(rows.columns)
@@ -341,14 +339,12 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
-        if self.likelihood != "poisson":
-            return {}
-        count = len(self.y_bounds or ()) if self._is_joint() else 1
-        return dict.fromkeys(range(count), check_exposure(exposure, rows))
+        counted = [place for place, one in enumerate(self._alone()) if one._outcome().is_counted]
+        return dict.fromkeys(counted, check_exposure(exposure, rows)) if counted else {}
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        if not self._is_joint():
+        if not are_several(self.y_bounds):
             return (self,)
         self._check_together()
         bounds = output_bounds(self.y_bounds, least=2)
@@ -368,7 +364,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return streams(self, rows)
 
     def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
-        if not self._is_joint():
+        if len(self._alone()) == 1:
             return super()._data(y, rows, records, people)
         return seal_columns(y, len(self._alone()), rows, records, people)
 
@@ -379,17 +375,21 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _check_together(self, **columns: Any) -> None:
         """Refuse parameters, and columns, that do not go together."""
-        outcome = SEVERAL if self._is_joint() else ONE
+        outcome = SEVERAL if are_several(self.y_bounds) else ONE
         check_rules({**self.get_params(deep=False), **columns}, outcome)
+
+    def _outcome(self) -> Outcome:
+        """What is declared of one output."""
+        check_values(self.get_params(deep=False))
+        bounds = check_bounds("y_bounds", self.y_bounds)
+        return BY_LIKELIHOOD[self.likelihood].of(bounds, self.max_change, None)
 
     def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         bounds = check_bounds("y_bounds", self.y_bounds)
-        check_values(self.get_params(deep=False))
+        self._outcome()
         self._check_together()
-        if bounds[0] < 0 and self.likelihood == "poisson":
-            raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
         # "posterior" is the default objective; the unbiased output has none of its own kind.
         unbiased = self.reconstruct == "unbiased"
         objective = "trace" if unbiased and self.objective == "posterior" else self.objective
@@ -407,5 +407,5 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
-    counts = model.likelihood == "poisson" and model.protect == "records"
+    counts = model._outcome().is_counted and model.protect == "records"
     return Exposures.of(np.ones(1), bounds) if counts else None

@@ -42,7 +42,7 @@ class JointSums:
         first, *others = self.parts
         for part in others:
             alike = (part.law, part.rows) == (first.law, first.rows)
-            alike = alike and _unit(part) == _unit(first)
+            alike = alike and part.people_count == first.people_count
             if not alike or not _same(part.people, first.people):
                 raise ValueError(NOT_TOGETHER)
 
@@ -68,9 +68,9 @@ class JointSums:
         return getattr(self.parts[0], "tally", None)
 
     @property
-    def whole_people(self) -> bool:
-        """Whether all private records of one person are protected together."""
-        return _unit(self.parts[0])
+    def people_count(self) -> int | None:
+        """How many people there are, where all rows of one are protected together."""
+        return self.parts[0].people_count
 
     @property
     def change(self) -> tuple[float, ...]:
@@ -133,10 +133,6 @@ def factors(shares: Sequence[float], law: str) -> tuple[float, ...]:
     scaled = [share / max(shares) for share in shares]
     norm = math.fsum(scaled) if law in PURE else math.hypot(*scaled)
     return tuple(share / norm for share in scaled)
-
-
-def _unit(part: AnyStrategy) -> bool:
-    return bool(getattr(part, "whole_people", False))
 
 
 def _same(first: Integers | None, second: Integers | None) -> bool:

@@ -54,6 +54,7 @@ class Outputs:
     ``inputs``: distinct or inducing ones; ``unbiased``, ``design_gap``: of linear designs.
     """
 
+    protect: ClassVar[str] = "outputs"
     x_bounds: ClassVar[None] = None
     default_kernel: ClassVar[bool] = False
     unneeded: ClassVar[str] = "no output"
@@ -141,9 +142,9 @@ class Outputs:
     def describe_rows(self, plan: Part) -> str:
         """How many rows there are, of whom and where, in words."""
         strategy, people = plan.strategy, ""
-        if strategy.people is not None:
+        if strategy.people_count is not None:
             whose = "people" if plan.max_change is None else "groups"
-            people = f" of {int(strategy.people.max()) + 1} {whose}"
+            people = f" of {strategy.people_count} {whose}"
         inputs = f"through {len(self.inputs)} inducing inputs"
         if self.cells is not None:
             inputs = f"in {self.cells} cells"
@@ -184,6 +185,7 @@ class Records:
     ``rate``: the unit of rates, where outputs are counts.
     """
 
+    protect: ClassVar[str] = "records"
     inputs: ClassVar[None] = None
     chosen: ClassVar[None] = None
     unbiased: ClassVar[None] = None
@@ -208,10 +210,8 @@ class Records:
     def fits(self, plan: Part) -> bool:
         """Whether bins and classes are those that were declared; only a file can have others."""
         bins: Any = plan.strategy
-        labels = None if plan.asked is None else plan.asked.labels()
-        classes = len(labels or ())
         same = np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
-        return same and bins.classes == (classes if classes > 2 else 1)
+        return same and bins.classes == plan.outcome.functions
 
     def exposures(self, plan: Part) -> Exposures | None:
         """What every count counts over, where outputs are counts: as much as any other."""

@@ -30,7 +30,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR, Count, Label, Number, Outcome
+from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
 from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
 from privgp.types import Array, Pair, Positive, Share, Within, later
 from privgp.types import Count as Rows
@@ -134,7 +134,7 @@ class Parameters:
             "learned": self.hyperparameters == "learned",
             "mechanism": self.mechanism,
             "max_change": self.max_change,
-            "squares": self.likelihood == "gaussian" or self.noise_variance is None,
+            "squares": self.outcome().has_squares or self.noise_variance is None,
             "inputs": self.columns,
             "inducing": self.inducing,
         }
@@ -146,7 +146,7 @@ class Parameters:
     @property
     def scatters(self) -> bool:
         """Whether outputs scatter about the function with a variance of their own."""
-        return True
+        return all(own.outcome().scatters for own in self.parts())
 
     def labels(self) -> list[str] | None:
         """The declared classes as text; None where outputs are numbers."""
@@ -154,19 +154,8 @@ class Parameters:
 
     def outcome(self, exposure: str | None = None) -> Outcome:
         """What was declared of one output. ``exposure``: the name of the public column, of counts."""
-        low, high = cast(Pair, self.y_bounds)
-        if self.likelihood == "gaussian":
-            return Number(low, high)
-        return Count(self.max_change, high, exposure)
-
-    def within(self) -> str:
-        """Where values of an output lie, in words."""
-        low, high = cast(Pair, self.y_bounds)
-        return f"in [{low:g}, {high:g}]"
-
-    def describe_declaration(self) -> str:
-        """What was declared of an output, in words."""
-        return f"outputs {self.within()}"
+        kind = BY_LIKELIHOOD[self.likelihood]
+        return kind.of(cast(Pair, self.y_bounds), self.max_change, exposure)
 
     def restate(self, stated: dict[str, Any]) -> dict[str, Any]:
         """A certificate in the words of what was declared."""
@@ -208,24 +197,14 @@ class LabelParameters(Parameters):
     def asks(self) -> dict[str, Any]:
         """The kernel is that of the function, so it is turned into one of the probability."""
         kernel = None if self.kernel is None else rescale(self.kernel, steepest(LINKS[self.link]))
-        more = {"kernel": kernel, "squares": False, "classes": len(self.classes)}
+        more = {"kernel": kernel, "classes": len(self.classes)}
         return super().asks() | more
-
-    @property
-    def scatters(self) -> bool:
-        return False
 
     def labels(self) -> list[str]:
         return [str(each) for each in self.classes]
 
     def outcome(self, exposure: str | None = None) -> Outcome:
         return Label(*self.classes)
-
-    def within(self) -> str:
-        return f"one of {', '.join(self.labels())}"
-
-    def describe_declaration(self) -> str:
-        return f"declared classes {', '.join(self.labels())}"
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
@@ -268,10 +247,6 @@ class MixedParameters(Parameters):
     @property
     def change(self) -> tuple[float, ...]:
         return tuple(cast(float, part.change) for part in self.outcomes)
-
-    @property
-    def scatters(self) -> bool:
-        return all(part.scatters for part in self.outcomes)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor of ``PrivateGP`` takes."""

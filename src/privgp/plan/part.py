@@ -27,6 +27,8 @@ from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters,
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
+from privgp.question.outcomes import Number, Outcome
+from privgp.question.units import UNITS, Unit
 from privgp.types import Array, Pair
 
 
@@ -112,14 +114,14 @@ class Part:
         return self.strategy.rows
 
     @property
+    def outcome(self) -> Outcome:
+        """What is measured about a person; a number if the part was not made by a model."""
+        return Number(*self.y_bounds) if self.asked is None else self.asked.outcome()
+
+    @property
     def start(self) -> Hyperparameters:
         """The starting hyperparameters, on the inputs as they are."""
         return self.priors[0].start
-
-    @property
-    def is_pure(self) -> bool:
-        """Whether the release will be epsilon-private with delta = 0, whatever delta is offered."""
-        return self.noise.pure
 
     @property
     def max_change(self) -> float | None:
@@ -206,17 +208,17 @@ class Part:
         """
         if self.kind.design_gap is not None:
             return self.kind.design_gap
-        uncompared = (self.is_pure and self.rival is None) or self.earlier is not None
+        uncompared = (self.noise.pure and self.rival is None) or self.earlier is not None
         return float("inf") if uncompared else max(0.0, self.certificate.gap)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The error of the measurement, and the floor below which no Gaussian one can go."""
-        if self.is_pure and self.rival is None:
+        if self.noise.pure and self.rival is None:
             raise ValueError(
                 f"a plan with {self.noise.describe()} alone has no certificate of its error."
             )
-        gaussian = self if not self.is_pure else self.measuring(self.rival)
+        gaussian = self if not self.noise.pure else self.measuring(self.rival)
         return self.kind.certificate(self, gaussian)
 
     def together(self, model: Hyperparameters) -> tuple[Functionals, Measurement]:
@@ -233,6 +235,11 @@ class Part:
         """The part of one measurement that tells as much as this and the earlier ones together; Laplace
         noise counts by its std."""
         return self if self.earlier is None else self.earlier.as_one(self)
+
+
+def unit_of(part: Part) -> Unit:
+    """Who is protected: neighbouring datasets differ in one of them."""
+    return UNITS[part.kind.protect, part.strategy.people_count is not None]
 
 
 def hash_part(part: Part, **known: Any) -> str:
@@ -263,21 +270,19 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     asked.check_for(columns)
     for prior in part.priors:
         prior.check_for(columns)
-    public, counted = asked.protect == "outputs", strategy.distinct_inputs is not None
+    public, counted = not unit_of(part).private_inputs, strategy.distinct_inputs is not None
     streams = asked.inducing is not None or asked.most_rows is not None
     streams = streams or part.rows > STREAMED  # where nobody has to ask
-    classes = len(asked.labels() or ())
-    functions = classes if classes > 2 else 1
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
         and strategy.change == asked.change
-        and (part.x_bounds is None) == public
+        and part.kind.protect == asked.protect
         and (counted or not public or streams)
         and (not counted or _has_no_more_nodes(part, asked.inducing))
         and (public or not counted)
         and len(strategy.matrix) == len(part.functionals.weights)
-        and (not public or sums == functions * len(strategy.matrix))
+        and (not public or sums == asked.outcome().functions * len(strategy.matrix))
         and (names is None or len(names) == asked.inputs_of(columns))
         and part.targets.shape == (targets, columns)
         and weights.shape == (targets,)

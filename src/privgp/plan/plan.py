@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
@@ -21,7 +21,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.joint import JointSums, factors
 from privgp.plan.parameters import MadeFor
-from privgp.plan.part import Part, check_part, hash_part
+from privgp.plan.part import Part, check_part, hash_part, unit_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.plan.together import Compared, PlannedRows, PrivateInputs, PublicInputs, plan_parts
 from privgp.privacy.budget import check_budget
@@ -227,7 +227,7 @@ class Plan:
         ``prior_range=0.9``: two rows, the ends of this share of the hyperparameters' prior.
         """
         each = (accuracy.expected_std(part, X_new, prior_range) for part in self.parts)
-        return np.asarray(self._of_each(each))
+        return np.asarray(one_or_array(each))
 
     def expected_error(self, epsilon: float | None = None) -> Any:
         """Expected root-mean-square error at the targets, averaged over the models planned for.
@@ -236,7 +236,7 @@ class Plan:
         """
         errors = vars(self).setdefault("_errors", {})
         if epsilon is None or epsilon == self.epsilon:
-            return self._of_each(part.expected_error() for part in self.parts)
+            return one_or_array(part.expected_error() for part in self.parts)
         if epsilon not in errors:
             errors[epsilon] = self.at(epsilon).expected_error()
         return errors[epsilon]
@@ -244,7 +244,7 @@ class Plan:
     @property
     def error_unit(self) -> str:
         """What an error is counted in, in words; of every output where they differ."""
-        units = [wording.error_unit(part) for part in self.parts]
+        units = [part.outcome.wording.error_unit for part in self.parts]
         return units[0] if len({*units}) == 1 else ", ".join(units)
 
     def error_range(self) -> tuple[Any, Any]:
@@ -254,11 +254,11 @@ class Plan:
         Where hyperparameters are not learned, both are the expected error.
         """
         low, high = zip(*(part.error_range() for part in self.parts), strict=True)
-        return self._of_each(low), self._of_each(high)
+        return one_or_array(low), one_or_array(high)
 
     def error_without_privacy(self) -> Any:
         """The expected error of a prediction from the outputs themselves."""
-        return self._of_each(accuracy.error_without_privacy(part) for part in self.parts)
+        return one_or_array(accuracy.error_without_privacy(part) for part in self.parts)
 
     @property
     def can_plan_again(self) -> bool:
@@ -317,10 +317,11 @@ class Plan:
         """What was measured of every outcome."""
         return (measured,) if len(self.parts) == 1 else tuple(measured)
 
-    def _of_each(self, values: Any) -> Any:
-        """What users get of a number per outcome: of one the number, of several an array of them."""
-        each = [*values]
-        return each[0] if len(each) == 1 else np.stack(each, axis=-1)
+
+def one_or_array(values: Iterable[Any]) -> Any:
+    """What users get of a number per outcome: of one the number, of several an array of them."""
+    each = [*values]
+    return each[0] if len(each) == 1 else np.stack(each, axis=-1)
 
 
 def make_plan(
@@ -408,7 +409,7 @@ def rows_of(plan: Plan) -> PlannedRows:
     first = plan.parts[0]
     strategy: Any = first.strategy
     if first.x_bounds is not None:
-        return PrivateInputs(strategy.rows, first.x_bounds, bool(strategy.whole_people))
+        return PrivateInputs(strategy.rows, first.x_bounds, unit_of(first).several_rows)
     if strategy.tally is not None:
         return PublicInputs.tallied(strategy.tally)
     return PublicInputs(np.ascontiguousarray(first.inputs[strategy.index]), strategy.people)

@@ -128,6 +128,12 @@ class Sums:
         """About which outcomes are summed, where that is not the middle of their bounds."""
         return None
 
+    @property
+    def people_count(self) -> int | None:
+        """How many people there are, where all rows of one are protected together."""
+        people: Integers | None = getattr(self, "people", None)
+        return None if people is None else int(people.max()) + 1
+
     def sum_std(self, noise_std: float) -> float:
         """Std of the noise on a sum of outputs, for noise of this std on every measured number."""
         return noise_std

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.plan.part import Part
+from privgp.plan.part import Part, unit_of
 from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
 from privgp.tables.roundness import are_round
@@ -47,10 +47,7 @@ def summarize(plan: Plan) -> str:
 
 
 def _summarize_part(plan: Plan, part: Part) -> str:
-    low, high = part.y_bounds
-    declared = f"outputs in [{low:g}, {high:g}]"
-    if part.asked is not None:
-        declared = part.asked.describe_declaration()
+    declared = part.outcome.describe_declaration()
     changed = ""
     if part.max_change is not None:
         changed = f"; one person changes one output by at most {exactly(part.max_change)}"
@@ -67,14 +64,12 @@ def _summarize_part(plan: Plan, part: Part) -> str:
 
 
 def _describe_part(name: str, part: Part) -> str:
-    low, high = part.y_bounds
-    within = f"in [{low:g}, {high:g}]" if part.asked is None else part.asked.within()
     spread = ""
     if part.learns:
         least, most = part.error_range()
         spread = f" ({least:.4g} to {most:.4g} over 90% of the prior)"
     return (
-        f"{name}, {within}: privacy noise at the targets "
+        f"{name}, {part.outcome.within()}: privacy noise at the targets "
         f"{part.weighted(part.noise_std):.4g}, expected error {part.expected_error():.4g}{spread}."
     )
 
@@ -94,14 +89,6 @@ def describe_choice(plan: Plan) -> str:
     }[plan.noise.law]
     expected = f"would have {worse:.0f}% more error" if worse >= 1 else "is hardly worse"
     return f"{text}; {other.law.capitalize()} noise {expected}: {why}."
-
-
-def error_unit(part: Part) -> str:
-    """What the error of a part is counted in."""
-    if part.unit is not None:
-        return "relative to the rate"
-    is_label = part.asked is not None and part.asked.labels() is not None
-    return "as a probability" if is_label else "in units of the output"
 
 
 def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list[str]:
@@ -124,16 +111,14 @@ def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list
 
 def budget_advice(plan: Plan) -> list[str]:
     """The same about the budget of a plan."""
-    people, whole = plan.strategy.people, bool(getattr(plan.strategy, "whole_people", False))
-    count = plan.rows if people is None else int(people.max()) + 1
-    unit = "person" if whole or people is not None else "row"
-    return advice(plan.epsilon, plan.promised_delta, count, unit)
+    count = plan.strategy.people_count or plan.rows
+    return advice(plan.epsilon, plan.promised_delta, count, unit_of(plan.parts[0]).noun)
 
 
 def bounds_advice(asked: Any) -> list[str]:
     """A sentence about every pair of declared bounds that looks read off the data. It depends on the
     declared numbers alone. ``asked``: the parameters of a plan."""
-    pairs = [] if asked.labels() is not None else np.reshape(asked.y_bounds, (-1, 2)).tolist()
+    pairs = [pair for own in asked.parts() for pair in own.outcome().bounds]
     told = [("y_bounds", pair) for pair in pairs if not are_round(*pair)]
     if asked.columns is not None:  # then x_bounds are those of its coordinates
         odd = [column for column in asked.columns.columns if not column.has_round_bounds]

@@ -1,19 +1,95 @@
 """What is measured about a person: a number between bounds, a count, or a label.
 
 An outcome is declared without looking at the data. It states the bounds or classes, so that values
-outside them are clipped or counted in no class, and it names the estimator and the parameters that
-learn it.
+outside them are clipped or counted in no class. It also states how many functions are learned of it,
+what is measured besides, how to put it in words, and which estimator and parameters learn it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
+
+from privgp.privacy.guarantee import (
+    LABELLED_RECORDS,
+    LABELS,
+    OUTPUTS,
+    PEOPLE_LABELLED_RECORDS,
+    PEOPLE_RECORDS,
+    PERSON,
+    PERSON_LABELS,
+    RECORDS,
+    Protected,
+)
+from privgp.types import Pair
 
 REGRESSOR, CLASSIFIER = "PrivateGPRegressor", "PrivateGPClassifier"
 UNKNOWN_HIGH = (
     "Count needs high, the largest plausible count, such as Count(high=50): larger counts are clipped "
     "to it, and plans expect rates of about half of it."
+)
+PUBLIC_ROWS = "the inputs, the number of rows and any person identifiers are public"
+
+
+@dataclass(frozen=True)
+class Wording:
+    """What guarantees and plans say of an outcome.
+
+    Attributes
+    ----------
+    outputs, person, records, people_records : Protected
+        Who is protected, by unit: one value, one person, one record, one person's records.
+    values : str
+        What is totalled.
+    limited : str
+        How it is limited.
+    assumptions : tuple of str
+        What is assumed where inputs are public.
+    error_unit : str
+        What an error is counted in.
+
+    """
+
+    outputs: Protected
+    person: Protected
+    records: Protected
+    people_records: Protected
+    values: str
+    limited: str
+    assumptions: tuple[str, ...]
+    error_unit: str
+
+
+NUMBER_WORDING = Wording(
+    OUTPUTS,
+    PERSON,
+    RECORDS,
+    PEOPLE_RECORDS,
+    "values",
+    "each value clipped to the declared range",
+    (PUBLIC_ROWS, "kernel, bounds, targets and budget were chosen without looking at the outputs"),
+    "in units of the output",
+)
+COUNT_WORDING = Wording(
+    OUTPUTS,
+    PERSON,
+    RECORDS,
+    PEOPLE_RECORDS,
+    NUMBER_WORDING.values,
+    NUMBER_WORDING.limited,
+    NUMBER_WORDING.assumptions,
+    "relative to the rate",
+)
+LABEL_WORDING = Wording(
+    LABELS,
+    PERSON_LABELS,
+    LABELLED_RECORDS,
+    PEOPLE_LABELLED_RECORDS,
+    "labels",
+    "each label counted in its declared class",
+    (PUBLIC_ROWS, "kernel, classes, targets and budget were chosen without looking at the labels"),
+    "as a probability",
 )
 
 
@@ -26,6 +102,17 @@ class Outcome(Protocol):
         The name of the estimator that learns this outcome alone.
     exposure : str or None
         The name of the public column that counts are counted over.
+    functions : int
+        How many functions are learned of it.
+    is_counted : bool
+        Whether it has a rate, in multiples of a unit, over an exposure.
+    has_squares : bool
+        Whether squared values tell more than values.
+    scatters : bool
+        Whether values scatter about the function with a variance of their own.
+    bounds : tuple of (low, high)
+        The declared bounds, if any.
+    wording : Wording
 
     """
 
@@ -33,6 +120,24 @@ class Outcome(Protocol):
     def estimator(self) -> str: ...
     @property
     def exposure(self) -> str | None: ...
+    @property
+    def functions(self) -> int: ...
+    @property
+    def is_counted(self) -> bool: ...
+    @property
+    def has_squares(self) -> bool: ...
+    @property
+    def scatters(self) -> bool: ...
+    @property
+    def bounds(self) -> tuple[Pair, ...]: ...
+    @property
+    def wording(self) -> Wording: ...
+    def within(self) -> str:
+        """Where values lie, in words."""
+
+    def describe_declaration(self) -> str:
+        """What was declared, in words."""
+
     def parameters(self, protect: str) -> dict[str, Any]:
         """The parameters of the estimator that declare this outcome.
 
@@ -57,8 +162,28 @@ class Number:
 
     estimator: ClassVar[str] = REGRESSOR
     exposure: ClassVar[None] = None
+    functions: ClassVar[int] = 1
+    is_counted: ClassVar[bool] = False
+    has_squares: ClassVar[bool] = True
+    scatters: ClassVar[bool] = True
+    wording: ClassVar[Wording] = NUMBER_WORDING
     low: float
     high: float
+
+    @classmethod
+    def of(cls, bounds: Pair, max_change: float | None, exposure: str | None) -> Number:
+        """From the parameters of a regressor."""
+        return cls(*bounds)
+
+    @property
+    def bounds(self) -> tuple[Pair, ...]:
+        return ((self.low, self.high),)
+
+    def within(self) -> str:
+        return f"in [{self.low:g}, {self.high:g}]"
+
+    def describe_declaration(self) -> str:
+        return f"outputs {self.within()}"
 
     def parameters(self, protect: str) -> dict[str, Any]:
         return {"y_bounds": (self.low, self.high)}
@@ -77,19 +202,44 @@ class Count:
         The largest plausible count. Larger counts are clipped to it.
     exposure : str, optional
         The name of a public column: what every count is counted over, such as a population.
+    low : float
+        The least plausible count. Smaller counts are raised to it.
 
     """
 
     estimator: ClassVar[str] = REGRESSOR
+    functions: ClassVar[int] = 1
+    is_counted: ClassVar[bool] = True
+    has_squares: ClassVar[bool] = False
+    scatters: ClassVar[bool] = True
+    wording: ClassVar[Wording] = COUNT_WORDING
     max_change: float | None = 1.0
     high: float | None = None
     exposure: str | None = None
+    low: float = field(default=0.0, kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, bounds: Pair, max_change: float | None, exposure: str | None) -> Count:
+        """From the parameters of a regressor."""
+        if bounds[0] < 0:
+            raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
+        return cls(max_change, bounds[1], exposure, low=bounds[0])
+
+    @property
+    def bounds(self) -> tuple[Pair, ...]:
+        return () if self.high is None else ((self.low, self.high),)
+
+    def within(self) -> str:
+        return f"in [{self.low:g}, {self.high:g}]"
+
+    def describe_declaration(self) -> str:
+        return f"outputs {self.within()}"
 
     def parameters(self, protect: str) -> dict[str, Any]:
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
         change = None if protect == "records" else self.max_change
-        return {"y_bounds": (0.0, self.high), "likelihood": "poisson", "max_change": change}
+        return {"y_bounds": (self.low, self.high), "likelihood": "poisson", "max_change": change}
 
 
 @dataclass(frozen=True, init=False)
@@ -105,10 +255,30 @@ class Label:
 
     estimator: ClassVar[str] = CLASSIFIER
     exposure: ClassVar[None] = None
+    is_counted: ClassVar[bool] = False
+    has_squares: ClassVar[bool] = False
+    scatters: ClassVar[bool] = False
+    bounds: ClassVar[tuple[Pair, ...]] = ()
+    wording: ClassVar[Wording] = LABEL_WORDING
     classes: tuple[Any, ...]
 
     def __init__(self, *classes: Any) -> None:
         object.__setattr__(self, "classes", classes)
 
+    @property
+    def functions(self) -> int:
+        """Two classes have one function, more have one each."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def within(self) -> str:
+        return f"one of {', '.join(map(str, self.classes))}"
+
+    def describe_declaration(self) -> str:
+        return f"declared classes {', '.join(map(str, self.classes))}"
+
     def parameters(self, protect: str) -> dict[str, Any]:
         return {"classes": list(self.classes)}
+
+
+# What a regressor's outputs are, by its parameter ``likelihood``.
+BY_LIKELIHOOD: Mapping[str, type[Number | Count]] = {"gaussian": Number, "poisson": Count}

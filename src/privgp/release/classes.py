@@ -27,11 +27,6 @@ ROWS = 4096  # at a time: every model has a mean and a variance at each
 FEW_ROWS, DRAWS = 512, 2000  # where every class has this many draws at each
 
 
-def functions_of(classes: int) -> int:
-    """The number of functions behind the probabilities: two classes have one."""
-    return 1 if classes == 2 else classes
-
-
 def outcomes_of(functionals: Functionals, measurement: Measurement, link: Link) -> Outcomes:
     """What was measured of the labels of one class."""
     return Outcomes(functionals, measurement, link, measurement.centre or MIDDLE)

@@ -28,7 +28,7 @@ from privgp.plan.plan import Plan
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
-from privgp.release.classes import functions_of, outcomes_of
+from privgp.release.classes import outcomes_of
 from privgp.release.features import RecordsAtPoints
 from privgp.release.parts import Function, Part, answer_of
 from privgp.release.rates import learn_rates
@@ -126,7 +126,7 @@ def learn_release(
         known = None if before is None else before.parts[place]
         so_far = () if before is None else before.parts[place].so_far(before.guarantee)
         spent = (*so_far, *spendings_of(part.strategy, part, numbers, guarantee, batch, inputs))
-        functions = functions_of(len(own.labels() or (0, 1)))
+        functions = own.outcome().functions
         each = as_one(spent, functions) if spent else numbers.parts(functions)
         drawn.append((part, own, each, spent, known))
     total = guarantee if before is None else combine_guarantees(drawn[0][3])
@@ -286,7 +286,7 @@ def _(
     rows = plan.inputs[strategy.index] if inputs is None else inputs
     found = Spending(
         fingerprint=fingerprints(rows, people, strategy.expected)[0],
-        people=None if people is None else int(people.max()) + 1,
+        people=strategy.people_count,
         row_weights=None if np.all(weights == 1.0) else weights,
         **_of_all(strategy, measured, guarantee, batch),
     )
@@ -305,7 +305,7 @@ def _(
 ) -> tuple[Spending, ...]:
     found = RecordsSpending(
         fingerprint="",
-        people=strategy.rows if strategy.whole_people else None,
+        people=strategy.people_count,
         row_weights=None,
         strategy=strategy,
         counts=measured.counts,

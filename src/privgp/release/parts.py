@@ -18,7 +18,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import Answer, AtTargets, Cloaked
-from privgp.release.classes import Probabilities, functions_of, outcomes_of
+from privgp.release.classes import Probabilities, outcomes_of
 from privgp.release.rates import rate_posterior
 from privgp.release.spendings import AnySpending, Spending
 from privgp.release.stated import check_models, check_spent
@@ -103,15 +103,14 @@ class Part:
         """Refuse what does not belong together, as only a file can have it."""
         require(self.functionals.nodes.shape[1] == columns, "its number of columns is broken")
         _check_bins(self.functionals, self.measurement, records=asked.protect == "records")
-        counts = asked.likelihood == "poisson"
-        require((self.unit_rate is not None) == counts, "its unit of rates is broken")
+        outcome = asked.outcome()
+        require((self.unit_rate is not None) == outcome.is_counted, "its unit of rates is broken")
         made, unbiased = self.at_targets, asked.reconstruct == "unbiased"
         require((made is not None) == unbiased, "its parameters are not those of its release")
         if made is not None:
             require(made.noise_variance == self.noise_variance, "its noise variance is broken")
             require(bool(np.all(made.model_variance >= 0.0)), "its variance is broken")
-        classes = len(asked.labels() or (0, 1))
-        require(len(self.functions) == functions_of(classes), "its classes are broken")
+        require(len(self.functions) == outcome.functions, "its classes are broken")
         private = self.functionals.fixed_gram is not None
         for each in self.functions:
             check_models(each.models, columns)

@@ -1,5 +1,9 @@
 """Pictures of an excursion set: a band over one input, a boundary over two."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -7,7 +11,9 @@ from matplotlib.figure import Figure
 from privgp.pictures import style
 from privgp.pictures.numbers import number
 from privgp.pictures.released import input_names
-from privgp.release.excursions import Excursion
+
+if TYPE_CHECKING:
+    from privgp.release.excursions import Excursion
 
 SHOWN_PATHS = 20
 

@@ -129,8 +129,7 @@ class RecordsSpending(Spending):
     def check(self) -> None:
         """Refuse another number of records than was measured, as only a file can have it."""
         super().check()
-        people = self.rows if self.strategy.whole_people else None
-        if (self.strategy.rows, people) != (self.rows, self.people):
+        if (self.strategy.rows, self.strategy.people_count) != (self.rows, self.people):
             raise ValueError(NOT_TOGETHER)
 
     def as_one(self, spendings: Sequence[Spending], functions: int) -> tuple[Measurement, ...]:

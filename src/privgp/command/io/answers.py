@@ -17,6 +17,7 @@ from privgp.command.io.screen import Step
 from privgp.gp.threads import one_thread
 from privgp.models.published import Published
 from privgp.models.tables import rows_at
+from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.points import prediction_columns
 from privgp.release.release import Release
@@ -141,7 +142,7 @@ class Answers:
 
 def _kernel_line(release: Release, of: str) -> str:
     kernel, inputs = release.parts[0].models[0].kernel, release.parameters.columns
-    kernel = kernel if inputs is None else inputs.narrow_kernel(kernel)
+    kernel = kernel if inputs is None else narrow_kernel(inputs, kernel)
     return f"Most plausible kernel{of}: {write_kernel(kernel, figures=4)}."
 
 

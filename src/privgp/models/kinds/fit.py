@@ -14,6 +14,7 @@ from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.types import Array
@@ -52,19 +53,19 @@ class Given:
         """By which rows are recognised; None where inputs are private."""
         return self.public.inputs
 
-    def serves(self, plan: Any) -> bool:
+    def serves(self, plan: Plan) -> bool:
         """Whether a plan is for such rows, as far as its fingerprint does not tell."""
         if self.public.inputs is not None:
             return getattr(plan.strategy, "tally", None) is None
-        return bool(plan.strategy.whole_people == getattr(self.planned, "people", None))
+        return unit_of(plan.parts[0]).several_rows == getattr(self.planned, "people", None)
 
-    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
         """What the vault measures of a plan."""
         return data
 
 
 def public_rows(
-    model: Published, X: Array, groups: Any, exposed: Exposed, table: Any, plan: Any = None
+    model: Published, X: Array, groups: Any, exposed: Exposed, table: Any, plan: Plan | None = None
 ) -> Given | Tallied:
     """Rows whose inputs are public, where the kernel has them; many as a tally.
 
@@ -80,7 +81,7 @@ def public_rows(
         The exposures of counts.
     table : table
         What X was made of.
-    plan : Plan or JointPlan, optional
+    plan : Plan, optional
         Whose cells are used.
 
     """
@@ -89,9 +90,8 @@ def public_rows(
         rows = rows_in_memory(model, numbers, groups, dict(exposed))
         return Tallied.of(model, rows, tuple(exposed), plan)
     people = person_ids(groups, len(X))
-    exposures = exposed.get(0)
-    if model._is_joint():
-        exposures = np.column_stack([*exposed.values()]) if exposed else None
+    each = [*exposed.values()]
+    exposures = np.column_stack(each) if len(each) > 1 else next(iter(each), None)
     return Given(PublicInputs(X, people), PublicRows.of(X, people, exposures), exposed)
 
 
@@ -134,7 +134,7 @@ def fit_columns(
     X: Any,
     y: Any,
     groups: Any,
-    plan: Any,
+    plan: Plan | None,
     exposed: Callable[[int], Exposed],
     names: tuple[str, ...] | None = None,
 ) -> None:
@@ -175,13 +175,11 @@ def fit_given(
     model: Published,
     rows: Given | Tallied,
     data: Sealed,
-    plan: Any,
+    plan: Plan | None,
     names: tuple[str, ...] | None = None,
 ) -> None:
     """The same for rows that are known, and outcomes that the vault holds."""
-    made = plan_for(model, rows, plan)
-    if model._is_joint():
-        made = _with_names(made, names)
+    made = _with_names(plan_for(model, rows, plan), names)
     data = rows._sum_for(data, made)
     model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
 
@@ -196,18 +194,20 @@ def _private_inputs(model: Published, X: Any) -> Any:
     return inputs
 
 
-def plan_for(model: Published, rows: Given | Tallied, plan: Any) -> Any:
+def plan_for(model: Published, rows: Given | Tallied, plan: Plan | None) -> Plan:
     """A new plan for these rows, or the given one if it was made for them."""
     if plan is None:
         return plan_given(model, rows)
-    made: Any = verify_plan(model, plan, rows.public)
+    made = verify_plan(model, plan, rows.public)
     if not rows.serves(made):
         raise ValueError(OTHER)
     return made
 
 
-def _with_names(plan: Any, names: tuple[str, ...] | None) -> Any:
-    """A plan of several outcomes under the names that they have in the table."""
+def _with_names(plan: Plan, names: tuple[str, ...] | None) -> Plan:
+    """A plan under the names that outcomes have in the table; several always have some."""
+    if names is None and len(plan.parts) == 1:
+        return plan
     if names is not None and plan.output_names not in (None, names):
         raise ValueError(
             f"plan was made for the outputs {', '.join(plan.names)}: give y with these columns, in "

@@ -30,6 +30,7 @@ from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.hypotheses import design_models, several_scales
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import initial_priors
+from privgp.plan.plan import Plan
 from privgp.release.learn import fingerprints
 from privgp.release.parts import Part
 from privgp.release.release import Release
@@ -171,7 +172,7 @@ class PublicInputs:
         data: Sealed = model._data(y, row_count(X))
         return data
 
-    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
         """What the vault measures of a plan."""
         return self.rows._sum_for(data, plan)
 
@@ -224,7 +225,7 @@ class PrivateRecords:
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
         return data
 
-    def _sum_for(self, data: Sealed, plan: Any) -> Sealed:
+    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
         """What the vault measures of a plan."""
         return data
 

@@ -77,7 +77,7 @@ class RowsModel(Published):
         made: Plan = plan_given(self, rows)
         return made
 
-    def _fit(self, X: Any, y: Any, groups: Any, plan: Any, exposure: Any = None) -> Self:
+    def _fit(self, X: Any, y: Any, groups: Any, plan: Plan | None, exposure: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement."""
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
@@ -88,11 +88,11 @@ class RowsModel(Published):
             fit_table(self, X, y, groups, plan)
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
-        names = column_names(y) if self._is_joint() else None
+        names = column_names(y) if len(self._alone()) > 1 else None
         fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
         return self
 
-    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Any) -> None:
+    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Plan | None) -> None:
         """The same for many rows in memory, in blocks."""
         rows = array_rows(self, X, groups)
         fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
@@ -109,13 +109,13 @@ class RowsModel(Published):
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         if is_read_in_place(X, self):
-            if self._is_joint():
+            if len(self._alone()) > 1:
                 check_names(self, column_names(y))
             _, rows = rows_in_place(self, X, groups, exposure)
             measure_tally(self, rows, X._seal(y, rows.source, self), budget)
             return self
         X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
-        if self._is_joint():
+        if len(self._alone()) > 1:
             check_names(self, column_names(y))
         measure_further(
             self, X, y, groups, self._exposures_by_place(exposure, row_count(X)), budget

@@ -15,6 +15,7 @@ from privgp.plan.inputs.arguments import whole_number
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import LARGEST, STREAMED
 from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
+from privgp.plan.plan import Plan
 from privgp.plan.together import PublicInputs
 from privgp.question.rules import ONE, check_rules
 from privgp.types import Array
@@ -96,7 +97,7 @@ class Tallied:
 
     @classmethod
     def of(
-        cls, model: Published, source: Source, counts: tuple[int, ...], plan: Any = None
+        cls, model: Published, source: Source, counts: tuple[int, ...], plan: Plan | None = None
     ) -> Tallied:
         """On a grid of their own, or on that of a plan."""
         engine, known = engine_of(getattr(model, "engine", None)), tally_of_plan(plan)
@@ -128,13 +129,13 @@ class Tallied:
             return {}
         return dict(zip(self.counts, self.tally.exposures.T, strict=True))
 
-    def serves(self, plan: Any) -> bool:
+    def serves(self, plan: Plan) -> bool:
         """Whether a plan is for this very tally, which its sensitivity rests on."""
         own = fingerprint(self.tally)
         parts = plan.parts
         return all(fingerprint(getattr(p.strategy, "tally", None)) == own for p in parts)
 
-    def _sum_for(self, data: Sealed, plan: Any, watch: Watch | None = None) -> Sealed:
+    def _sum_for(self, data: Sealed, plan: Plan, watch: Watch | None = None) -> Sealed:
         """What the vault measures of a plan, by one pass over rows and outcomes."""
         parts = plan.parts
         each = [Encoding(p.y_bounds, getattr(p.strategy, "classes", 2)) for p in parts]
@@ -142,7 +143,7 @@ class Tallied:
         return sum_outcomes(data, *of_tally, alone=len(parts) == 1, watch=watch)
 
 
-def tally_of_plan(plan: Any) -> Tally | None:
+def tally_of_plan(plan: Plan | None) -> Tally | None:
     """The tally that a plan was made for; None where it was made for other rows, or is no plan."""
     found: Tally | None = getattr(getattr(plan, "strategy", None), "tally", None)
     return found

@@ -132,8 +132,7 @@ def measure_rows(
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
     plan = plan_given(asking, rows.given(asking, groups), earlier)
-    if model._is_joint():
-        plan = replace(plan, output_names=model.output_names_)
+    plan = replace(plan, output_names=model._released.output_names)
     data = rows._sum_for(data, plan)
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 

@@ -33,6 +33,11 @@ class RecordSums(Sums):
     counted: ClassVar[str] = "records"
     most_records: ClassVar[int] = 1
     classes: Functions = 1
+    rows: int
+
+    @property
+    def people_count(self) -> int | None:
+        return self.rows if self.whole_people else None
 
     @property
     def centre(self) -> float | None:

@@ -213,30 +213,6 @@ class Inputs:
                 leaf.length_scale = np.repeat(scales, self.widths)
         return kernel
 
-    def narrow_kernel(self, kernel: Kernel) -> Kernel:
-        """The kernel with one lengthscale per column again."""
-        kernel, firsts = deepcopy(kernel), np.cumsum((0, *self.widths[:-1]))
-        for leaf in parts(kernel):
-            scales = np.ravel(getattr(leaf, "length_scale", 1.0))
-            if len(scales) == self.width > 1:
-                one = len(self.columns) == 1
-                leaf.length_scale = float(scales[0]) if one else scales[firsts]
-        return kernel
-
-    def unknown_rows(self, given: Any) -> int:
-        """How many rows of a table have a level that is not among those known."""
-        limited = Inputs(tuple(c for c in self.columns if c.most < np.inf))
-        if not limited.columns:
-            return 0
-        most = np.array([column.most for column in limited.columns])
-        return int(np.any(limited.numbers(given) > most, axis=1).sum())
-
-    def ranges(self, coordinates: Array) -> list[str]:
-        """How far these points reach along every column, in words, where that can be said."""
-        pairs = zip(self.columns, np.split(coordinates, self._ends, axis=1), strict=True)
-        told = [column.range_of(part) for column, part in pairs]
-        return [each for each in told if each]
-
     def describe(self) -> list[str]:
         """What every column is, in words."""
         return [column.describe() for column in self.columns]
@@ -247,6 +223,35 @@ class Inputs:
 
     def _split(self, numbers: Array) -> list[Array]:
         return np.split(numbers, np.cumsum([c.name_count for c in self.columns])[:-1], axis=1)
+
+
+def narrow_kernel(inputs: Inputs, kernel: Kernel) -> Kernel:
+    """The kernel with one lengthscale per column again."""
+    kernel, firsts = deepcopy(kernel), np.cumsum((0, *inputs.widths[:-1]))
+    for leaf in parts(kernel):
+        scales = np.ravel(getattr(leaf, "length_scale", 1.0))
+        if len(scales) == inputs.width > 1:
+            one = len(inputs.columns) == 1
+            leaf.length_scale = float(scales[0]) if one else scales[firsts]
+    return kernel
+
+
+def unknown_rows(inputs: Inputs, given: Any) -> int:
+    """How many rows of a table have a level that is not among those known."""
+    limited = Inputs(tuple(c for c in inputs.columns if c.most < np.inf))
+    if not limited.columns:
+        return 0
+    most = np.array([column.most for column in limited.columns])
+    return int(np.any(limited.numbers(given) > most, axis=1).sum())
+
+
+def ranges(inputs: Inputs, coordinates: Array) -> list[str]:
+    """How far these points reach along every column, in words, where that can be said."""
+    pairs = zip(
+        inputs.columns, np.split(coordinates, np.cumsum(inputs.widths)[:-1], axis=1), strict=True
+    )
+    told = [column.range_of(part) for column, part in pairs]
+    return [each for each in told if each]
 
 
 def _with_bounds(column: Column, x_bounds: Mapping[Any, Any]) -> Column:

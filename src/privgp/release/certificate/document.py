@@ -18,6 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.functionals import Functionals
 from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.inputs import narrow_kernel
+from privgp.plan.part import unit_of
 from privgp.privacy.guarantee import Event
 from privgp.release.certificate import wording
 from privgp.release.spendings import totals
@@ -84,8 +86,8 @@ def plan_hash(
 def core_of(release: Release, facts: Planned) -> dict[str, Any]:
     """The certificate of a release without what the holder adds."""
     plan, promised, asked = facts.plan, release.guarantee, release.parameters
-    strategy, people, records = plan.strategy, plan.strategy.people, plan.x_bounds is not None
-    whole = bool(getattr(strategy, "whole_people", False))
+    strategy, unit = plan.strategy, unit_of(plan.parts[0])
+    records, people = unit.private_inputs, strategy.people_count
     whose = wording.BY_PERSON if plan.max_change is None else wording.BY_GROUP
     at_targets, names = plan.unbiased is not None, release.names or ()
     learned = asked.hyperparameters == "learned" and not at_targets
@@ -123,9 +125,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
         "neighbours": promised.neighbours,
         "assumptions": list(promised.assumptions),
         "public": [
-            *([] if records else [f"the {inputs} of every row"]),
-            "the number of people" if whole else wording.ROWS_PUBLIC,
-            *([] if people is None else [whose]),
+            *wording.list_public(unit, inputs, whose),
             *([] if plan.unit is None else ["the exposure of every row"]),
             wording.declaration_word(classes) + ", kernel, targets and budget",
             "the noisy measurement and all that follows from it",
@@ -148,7 +148,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
         },
         "data": {
             "rows": strategy.rows,
-            "people": strategy.rows if whole else None if people is None else int(people.max()) + 1,
+            "people": people,
             "distinct_inputs": strategy.distinct_inputs,
             "measured_numbers": int(strategy.size),
             "released": wording.describe_release(
@@ -167,7 +167,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
         **({} if facts.receipt is None else {"ledger": dict(facts.receipt)}),
         "not_protected": wording.list_limits(
             promised.is_simulation,
-            whole or people is not None,
+            unit.several_rows,
             records,
             len(several),
             plan.max_change,
@@ -182,7 +182,7 @@ def _model_facts(release: Release) -> dict[str, Any]:
     (part,), (answer,), asked = release.parts, release.answers, release.parameters
     kernel, inputs = part.models[0].kernel, asked.columns
     return {
-        "kernel": str(kernel if inputs is None else inputs.narrow_kernel(kernel)),
+        "kernel": str(kernel if inputs is None else narrow_kernel(inputs, kernel)),
         **({"noise_variance": float(part.noise_variance)} if asked.scatters else {}),
         "models": len(getattr(answer, "components", (answer,))),
     }

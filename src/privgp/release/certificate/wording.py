@@ -9,6 +9,7 @@ from typing import Any
 
 from privgp.privacy.guarantee import Guarantee, exactly
 from privgp.privacy.noise import Noise
+from privgp.question.units import Unit
 
 HOLDER = {
     "name": "name of the data product",
@@ -83,6 +84,15 @@ def _whose(people: bool, several: bool, change: float | None) -> str:
     if change is None:
         return ONE_PERSON if people else ONE_ROW if several else ONE_OUTPUT
     return (GROUP_CHANGE if people else ONE_CHANGE).format(change=exactly(change))
+
+
+def list_public(unit: Unit, inputs: str, whose: str) -> list[str]:
+    """What is public of the rows. ``inputs``: what they are called; ``whose``: by what rows belong
+    together."""
+    rows = "the number of people" if unit.private_inputs and unit.several_rows else ROWS_PUBLIC
+    if unit.private_inputs:
+        return [rows]
+    return [f"the {inputs} of every row", rows, *([whose] if unit.several_rows else [])]
 
 
 def list_limits(
