@@ -125,10 +125,10 @@ bench-peers: setup .venv-peers/.ready
 # lowest direct dependencies.
 COMPILE := uv pip compile --no-emit-index-url --no-emit-find-links \
   --no-header --no-annotate --python-version 3.11 --quiet
-EXTRAS := --extra server --extra dask --extra geo
+EXTRAS := --extra server --extra dask --extra geo --extra database
 
 lock:
-	$(COMPILE) --generate-hashes pyproject.toml $(EXTRAS) --extra database --extra dev --extra docs \
+	$(COMPILE) --generate-hashes pyproject.toml $(EXTRAS) --extra dev --extra docs \
 	  -o requirements.lock > /dev/null
 	echo hatchling | $(COMPILE) --generate-hashes pyproject.toml - --extra server \
 	  -c requirements.lock -o deploy/requirements.lock > /dev/null

@@ -33,9 +33,9 @@ def bounds() -> dict[str, Version]:
     lines = [line for name in extras if name not in TOOLS for line in extras[name]]
     found = {}
     for each in map(Requirement, [*PROJECT["dependencies"], *lines]):
-        (only,) = each.specifier
-        assert only.operator == ">=", each
-        found[each.name] = Version(only.version)
+        by_operator = {only.operator: only.version for only in each.specifier}
+        assert {">="} <= {*by_operator} <= {">=", "<"}, each
+        found[each.name] = Version(by_operator[">="])
     return found
 
 
