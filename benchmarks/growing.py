@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.growing [NAME ...] [--seeds 3] [--first 0] [--data DIR]`` measures by simulated
 (seeded) releases with all defaults at epsilon 1, delta 1e-5 and prints one table. NAME: the beginning of
-the name of a line. ``goal``: what was asked for; a ratio is to the mean that an earlier version had on
-the same splits and seeds. Nothing is tuned on these data by this script.
+the name of a line; ``goal``: what was asked for. The bounds of London's prices, 0 to 2 million, are a
+guess, so its goal is not comparable. Nothing is tuned on these data by this script.
 """
 
 from __future__ import annotations
