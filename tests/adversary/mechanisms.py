@@ -41,6 +41,7 @@ from privgp import (
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
 from privgp.privacy.noise import PURE
+from privgp.release.stages.residuals import FirstStage
 from tests.adversary.attacks import GAUSSIAN_DRAWS, Chosen, Measured, Released
 from tests.adversary.neighbours import (
     INPUTS,
@@ -192,6 +193,20 @@ def refined_model(
         return fresh.refine(X, y, *half, groups=groups)
 
     return Measured(run, pair, draws)
+
+
+def residuals(law: str, groups: Any = None, *, draws: int, **budget: Any) -> Measured:
+    """Outputs, then clipped residuals about a curve: both stages are attacked together. The curve and the
+    width are given, so that the second stage does not depend on the first one's noise."""
+    settings = {**BUDGET, **budget, "mechanism": law, "hyperparameters": "fixed"}
+    model = PrivateGPRegressor(**settings, residuals="always")
+    middle = np.full(len(INPUTS), 0.5), 0.1
+
+    def run(y: Any) -> Any:
+        with mock.patch.object(FirstStage, "centre", middle):
+            return clone(model).fit(INPUTS, y, groups=groups)
+
+    return Measured(run, of_plan(model, groups), draws)
 
 
 def updated(law: str, *, draws: int = GAUSSIAN_DRAWS, **budget: Any) -> Measured:
@@ -592,6 +607,21 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             max_change=0.25,
             hyperparameters="fixed",
         ),
+    ),
+    (
+        "residuals, gaussian",
+        PrivateGPRegressor,
+        residuals("gaussian", draws=GAUSSIAN_DRAWS),
+    ),
+    (
+        "residuals, laplace",
+        PrivateGPRegressor,
+        residuals("laplace", draws=20_000, epsilon=2.5),
+    ),
+    (
+        "residuals of people, laplace",
+        PrivateGPRegressor,
+        residuals("laplace", PEOPLE, draws=20_000, epsilon=2.5),
     ),
     ("refined, gaussian", PrivateGPRegressor, refined("gaussian")),
     ("refined, people, gaussian", PrivateGPRegressor, refined("gaussian", PEOPLE)),

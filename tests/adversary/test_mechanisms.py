@@ -34,7 +34,7 @@ BINS = tuple(f"{what}, {law}" for what in ("outputs", "records") for law in LAWS
 OPTIONS = {
     "PrivateGPRegressor": (
         *BINS,
-        *(f"{how}, {law}" for how in ("people", "refined", "updated") for law in LAWS),
+        *(f"{how}, {law}" for how in ("people", "residuals", "refined", "updated") for law in LAWS),
         "inducing",
     ),
     "PrivateGP": (*(f"outputs, {law}" for law in LAWS), "people", "inducing", "records"),

@@ -54,7 +54,7 @@ READERS = {
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is
 # about public arguments only.
 RELEASED = {
-    "measure", "measure_loss", "kusner_search", "choose",
+    "measure", "measure_twice", "measure_loss", "kusner_search", "choose",
     "choose_by_validation", "choose_by_residuals", "ask", "count_new",
     "person_ids", "person_codes", "table_people", "count_people", "column_names", "make_loss",
     "score_sensitivity", "parameters", "fingerprint", "class_texts", "complete_rows",

@@ -25,6 +25,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "gaussian": {"mechanism": "gaussian"},
     "fixed": {"hyperparameters": "fixed"},
     "unbiased": {"reconstruct": "unbiased", "targets": POINTS, "hyperparameters": "fixed"},
+    "two stages": {"residuals": "always"},
     "inducing": {"inducing": 12},
     "records": {"protect": "records", "x_bounds": ((0, 1), (0, 1))},
 }

@@ -34,6 +34,8 @@ KINDS: dict[str, tuple[dict[str, Any], Any]] = {
     "people, laplace": ({"mechanism": "laplace"}, PEOPLE),
     "default kernel": ({"kernel": None, "hyperparameters": "learned"}, None),
     "white kernel": ({"kernel": RBF([0.3, 0.4]) + WhiteKernel(0.1)}, None),
+    "two stages": ({"residuals": "always", "hyperparameters": "learned"}, None),
+    "two stages of people": ({"residuals": "always", "mechanism": "gaussian"}, PEOPLE),
     "inducing": ({"inducing": 12}, None),
     "inducing points": ({"inducing": POINTS}, None),
     "unbiased": ({"reconstruct": "unbiased", "targets": POINTS}, None),

@@ -31,6 +31,7 @@ from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.part import Part
 from privgp.plan.plan import Plan
+from privgp.privacy.noise import Noise
 from privgp.publish import forget_fits
 from privgp.types import Array, Random
 from privgp.vault.measure import exact
@@ -82,7 +83,17 @@ def pair_of_plan(
             np.any(first != second, axis=tuple(range(1, first.ndim))), strategy.people
         )
         low, high = (exact(strategy, y, bounds) for y in (data, neighbour))
-    return NoisyPair(low, high, plan.noise, Promise.of(plan.noise.event))
+    return _of_stages(low, high, plan.noises)
+
+
+def _of_stages(low: Array, high: Array, noises: Sequence[Noise]) -> NoisyPair:
+    """Measured once, or in two stages: residuals about a curve that is far from the person whose outputs
+    change move their sums as far as outputs move theirs, in units of the width. Numbers with other noise
+    are scaled to that of the first stage."""
+    scale = [noises[0].std / noise.std for noise in noises]
+    first, second = (np.concatenate([s * each for s in scale]) for each in (low, high))
+    spent = Promise.of(*(noise.event for noise in noises))
+    return NoisyPair(first, second, noises[0].with_size(len(first)), spent)
 
 
 @pair_of.register

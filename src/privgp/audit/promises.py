@@ -42,11 +42,13 @@ class Promise:
     slack: float = 0.0
 
     @classmethod
-    def of(cls, event: Event) -> Self:
-        """The guarantee of one step with this cost."""
-        pairs = tuple((epsilon, 0.0) for epsilon in event.pure_epsilons)
-        mu = 1.0 / event.noise_multipliers[0] if event.noise_multipliers else None
-        return cls(mu, pairs, event.delta_slack)
+    def of(cls, *steps: Event) -> Self:
+        """The guarantee of steps with these costs, all of them Gaussian or all of them pure."""
+        epsilons = [epsilon for event in steps for epsilon in event.pure_epsilons]
+        pairs = ((math.fsum(epsilons), 0.0),) if epsilons else ()
+        mus = [1.0 / c for event in steps for c in event.noise_multipliers]
+        slack = math.fsum(event.delta_slack for event in steps)
+        return cls(math.hypot(*mus) if mus else None, pairs, slack)
 
     def false_negative_rate(self, false_positive_rate: object) -> Array:
         """The least false-negative rates that the promise allows at these false-positive rates."""

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from privgp.types import Array, Positive
+from privgp.types import Array, Positive, later
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Functionals:
         averages over the bins, so that with ``residual_gram = C C^T`` what f varies within bins
         remains.
     shares : (nodes per bin,), summing to 1, the weights of the nodes in such an average
+    energy_centre : o, (nodes,), the function about which squared outputs were summed, so that the energy is
+        ``sum e_i (y_i - o_i)^2``; None for the middle of the bounds
 
     """
 
@@ -52,6 +54,7 @@ class Functionals:
     fixed_gram: Annotated[Array, "measured measured"] | None = None
     scatter: Annotated[Array, "measured bins"] | None = None
     shares: Annotated[Array, "parts"] | None = None
+    energy_centre: Annotated[Array, "nodes"] | None = later(None)
 
     def in_units(self, unit: float) -> Self:
         """The same if outcomes are ``unit`` times a rate.

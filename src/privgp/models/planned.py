@@ -107,4 +107,5 @@ def verify_plan(model: Published, plan: Any, rows: PublicRows) -> Plan:
 
 def _of(asked: Parameters, plan: Plan, rows: PublicRows) -> str:
     budget = plan.epsilon, plan.delta, plan.y_bounds, plan.strategy.law
-    return fingerprint(asked, rows, budget, plan.strategy)
+    stages = () if plan.residuals is None else (plan.residuals,)
+    return fingerprint(asked, rows, budget, plan.strategy, *stages)

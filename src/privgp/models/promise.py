@@ -19,6 +19,10 @@ from privgp.question.outcomes import NUMBER_WORDING, Wording
 from privgp.question.units import Unit
 from privgp.release.spendings import FROM_THEM
 
+RESIDUALS = (
+    "; then as many totals of how far values are above or below a curve that was learned from the first "
+    "ones, each distance clipped to a width that was learned from them too"
+)
 MISSING = "which rows have a missing value is public: these rows were left out"
 EXPOSURES = "the exposures are public, and were not computed from the counts"
 
@@ -51,10 +55,10 @@ def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
     protected, assumptions = _protection_of(plan)
     return promise(
         protected,
-        [plan.noise.event],
+        [noise.event for noise in plan.noises],
         (plan.epsilon, plan.delta),
         assumptions=assumptions,
-        mechanism=f"{_totals_of(plan)} ({plan.noise.describe()}){FROM_THEM}",
+        mechanism=f"{_totals_of(plan)}{'' if plan.residuals is None else RESIDUALS} ({plan.noise.describe()}){FROM_THEM}",
         sampler=plan.noise.sampler,
         simulated=simulated,
     )

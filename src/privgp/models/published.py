@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import clone
 
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
 from privgp.models.promise import guarantee_of, simulation, with_assumptions
@@ -27,9 +28,10 @@ from privgp.publish import Receipt
 from privgp.release.certificate import utc
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
+from privgp.release.stages.residuals import FirstStage, LeftSquares
 from privgp.types import Array
 from privgp.vault.masked import Sealed
-from privgp.vault.measure import measure
+from privgp.vault.measure import measure, measure_twice
 
 LONGEST = 200
 
@@ -145,20 +147,45 @@ class Published(Queries, SpendsAtFit):
 
         """
         random_state = simulation(self, 0 if batch is None else len(self._released.spent))
-        strategy: Any = plan.strategy
         self._publish(
             self._guarantee(plan),
-            lambda: measure(data, plan.y_bounds, strategy, plan.noise, random_state),
-            lambda measured: self._learn(plan, measured, batch, inputs=inputs),
+            lambda: self._measure(plan, data, random_state),
+            lambda drawn: self._learn(plan, drawn[0], batch, inputs=inputs, squares=drawn[1]),
             rehearse=lambda: self._rehearse(plan, batch),
             inputs=inputs,
             rows=rows,
         )
 
+    def _measure(
+        self, plan: Any, data: Sealed, random_state: Any
+    ) -> tuple[Any, LeftSquares | None]:
+        """The noisy numbers of a plan, and where it has two stages the sum of squared residuals."""
+        if plan.residuals is None:
+            return measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state), None
+        known: list[FirstStage] = []
+
+        def learn_centre(first: Measurement) -> tuple[Array, float]:
+            self.guarantee_ = self._guarantee(plan)  # from here on it counts as spent
+            known.append(self._first_stage(plan, first))
+            return known[0].centre
+
+        given = plan.y_bounds, plan.strategy, plan.noises, learn_centre
+        _, second = measure_twice(data, *given, random_state)
+        return known[0].together(second)
+
+    def _first_stage(self, plan: Plan, first: Measurement) -> FirstStage:
+        """What the first of two stages tells: post-processing."""
+        assert plan.residuals is not None
+        part = plan.parts[0]
+        return FirstStage(part, plan.residuals, first, self.hyperparameters == "learned")
+
     def _rehearse(self, plan: Plan, batch: int | None = None) -> None:
         """Let a copy learn from zeros in place of a measurement, with hyperparameters that are fixed, as
         learning them takes long: most of what would stop a release stops this first."""
-        copy(self).set_params(hyperparameters="fixed")._learn(plan, zeros_of(plan), batch)
+        quick, zeros, squares = copy(self).set_params(hyperparameters="fixed"), zeros_of(plan), None
+        if plan.residuals is not None:
+            zeros, squares = quick._first_stage(plan, zeros).together(zeros)
+        quick._learn(plan, zeros, batch, squares=squares)
 
     def _learn(
         self,
@@ -167,6 +194,7 @@ class Published(Queries, SpendsAtFit):
         batch: int | None = None,
         models: tuple[Hyperparameters, ...] = (),
         inputs: Array | None = None,
+        squares: LeftSquares | None = None,
     ) -> None:
         """All that follows from the measurement of a plan: post-processing.
 
@@ -182,6 +210,8 @@ class Published(Queries, SpendsAtFit):
             Models that are given, not learned.
         inputs : array (rows, columns), optional
             The public inputs.
+        squares : LeftSquares, optional
+            The sum of squared residuals, of two stages.
 
         """
         # with what was drawn and never released, should an update have failed
@@ -194,7 +224,7 @@ class Published(Queries, SpendsAtFit):
         known: Any = {"names": names, "before": before, "batch": batch or 0}
         note = partial(setattr, self, "guarantee_")
         given = plan, measured, asked, guarantee, facts, note
-        self._hold(learn_release(*given, **known, models=models, inputs=inputs))
+        self._hold(learn_release(*given, **known, models=models, inputs=inputs, squares=squares))
         self.plan_ = plan
         self.__dict__.pop("chosen_by_", None)
         if chosen_by is not None:

@@ -24,6 +24,7 @@ from privgp.models.spending import SpendingRegressor
 from privgp.models.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.counts.exposures import Exposures, check_exposure
+from privgp.plan.designs.residuals import MANY_ROWS
 from privgp.plan.inputs.arguments import (
     are_several,
     check_bounds,
@@ -90,6 +91,9 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         ("category", levels) and ("place", crs). The others are what they plainly are. A kernel then has
         one lengthscale, or one for each of these.
     most_rows : with ``groups``: the most rows of one person that are used, the first ones. None: all.
+    residuals : {"auto", "always", "never"}
+        whether a first part of the budget buys a curve, and the rest measures what outputs are above or
+        below it, clipped to a width that the first part tells. "auto": where less error is expected.
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
@@ -126,6 +130,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     shares: Sequence[float] | None = None
     columns: Mapping[Any, Any] | None = None
     most_rows: int | None = None
+    residuals: str = "auto"
     engine: Any = None
     ledger: Account | None = None
     random_state: RandomState = None
@@ -330,6 +335,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _sketch(self, rows: Rows) -> Sketch:
         """What is measured of a row, for rows in memory or in a file."""
+        if self.residuals == "always":
+            raise ValueError(MANY_ROWS)
         question = self._question(rows.columns)
         asked = self._parameters(rows.columns).inducing
         given = None if asked is None else check_inducing_inputs(asked, rows.columns)

@@ -18,6 +18,7 @@ from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
+from privgp.plan.designs.residuals import residuals_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
@@ -74,7 +75,8 @@ class Question:
     squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
     person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
     ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
-    which points, carry the function. None: a usual number.
+    which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
+    residuals.
     """
 
     y_bounds: tuple[float, float]
@@ -92,6 +94,7 @@ class Question:
     classes: int = 2
     inputs: Inputs | None = None
     inducing: int | Array | None = None
+    residuals: str = "never"
 
     def nodes(self, model: Hyperparameters, inputs: Array, cells: int) -> Integers:
         """Which inputs carry the function: as many as asked for, or those nearest to given points.
@@ -196,7 +199,10 @@ def make_part(
         return part_of(task, strategy, kind)
     if question.reconstruct == "posterior":
         strategy, rival = _posterior_strategy(task)
-        return part_of(task, strategy, rival=rival)
+        part = part_of(task, strategy, rival=rival)
+        if earlier is not None:
+            return part
+        return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
     raise ValueError(
         "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
     )

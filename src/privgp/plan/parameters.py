@@ -38,6 +38,7 @@ from privgp.types import Count as Rows
 OBJECTIVES, RECONSTRUCTIONS = choices("objective"), choices("reconstruct")
 LIKELIHOODS, MECHANISMS = choices("likelihood"), choices("mechanism")
 PROTECTED, LEARNING = choices("protect"), choices("hyperparameters")
+STAGES = choices("residuals")
 # What the constructor of PrivateGP takes besides its outcomes.
 MIXED_ARGUMENTS = names_of(GENERAL, kept=True)
 # What outcomes of several kinds have in common.
@@ -74,6 +75,7 @@ class Parameters:
     shares: tuple[Positive, ...] | None = later(None)
     columns: Inputs | None = later(None)
     most_rows: Annotated[int, Within(1, LARGEST)] | None = later(None)
+    residuals: Annotated[str, STAGES] = later("auto")
 
     @property
     def change(self) -> float | tuple[float, ...]:
@@ -137,6 +139,7 @@ class Parameters:
             "squares": self.outcome().has_squares or self.noise_variance is None,
             "inputs": self.columns,
             "inducing": self.inducing,
+            "residuals": self.residuals,
         }
 
     def inputs_of(self, columns: int) -> int:

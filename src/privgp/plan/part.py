@@ -18,6 +18,7 @@ from privgp.plan.counts.exposures import Exposures
 from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
+from privgp.plan.designs.residuals import Residuals, scatters_of
 from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
@@ -58,6 +59,9 @@ class Part:
         The best measurement with the other noise distribution, where both were compared.
     earlier : Earlier or EarlierRecords, optional
         Measurements that it builds on; errors are then those of all together.
+    residuals : Residuals, optional
+        How the budget is divided, where a second stage measures residuals; ``noise`` is then what one
+        stage with the whole budget would have.
     asked : Parameters, optional
         What was declared of the outcome; None if not made by a model. Files hold it once, for all parts.
 
@@ -80,6 +84,7 @@ class Part:
     earlier: Earlier | EarlierRecords | None = field(
         repr=False, default=None, metadata={"later": True}
     )
+    residuals: Residuals | None = field(repr=False, default=None, metadata={"later": True})
     asked: Parameters | LabelParameters | None = field(
         repr=False, default=None, metadata={"later": True}
     )
@@ -112,6 +117,13 @@ class Part:
     @property
     def rows(self) -> int:
         return self.strategy.rows
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """The noise of every measurement that will be made: of one, or of two stages."""
+        if self.residuals is None:
+            return (self.noise,)
+        return self.residuals.noises(self.strategy, self.epsilon, self.delta)
 
     @property
     def outcome(self) -> Outcome:
@@ -197,7 +209,8 @@ class Part:
     @property
     def is_quick(self) -> bool:
         """Whether finding the gap takes no noticeable time."""
-        return "gap" in self.__dict__ or self.kind.is_quick or self.earlier is not None
+        free = self.earlier is not None or self.residuals is not None
+        return "gap" in self.__dict__ or self.kind.is_quick or free
 
     @cached_property
     def gap(self) -> float:
@@ -209,6 +222,7 @@ class Part:
         if self.kind.design_gap is not None:
             return self.kind.design_gap
         uncompared = (self.noise.pure and self.rival is None) or self.earlier is not None
+        uncompared = uncompared or self.residuals is not None
         return float("inf") if uncompared else max(0.0, self.certificate.gap)
 
     @cached_property
@@ -232,8 +246,12 @@ class Part:
 
     @cached_property
     def as_one(self) -> Part:
-        """The part of one measurement that tells as much as this and the earlier ones together; Laplace
-        noise counts by its std."""
+        """The part of one measurement that tells as much as this and the earlier ones together, or as both
+        stages; Laplace noise counts by its std."""
+        if self.residuals is not None:
+            scatters = scatters_of(self.priors[0], self.half_width)
+            left = self.residuals.noise_left(self.noise, self.noises, scatters)
+            return replace(self, noise=self.noise.with_size(self.noise.size, left), residuals=None)
         return self if self.earlier is None else self.earlier.as_one(self)
 
 
@@ -244,7 +262,8 @@ def unit_of(part: Part) -> Unit:
 
 def hash_part(part: Part, **known: Any) -> str:
     """SHA-256 of a part and of what is ``known`` besides; the noise follows from the rest."""
-    left_out = {"noise", "asked"} | ({"earlier"} if part.earlier is None else set())
+    left_out = {"noise", "asked"}
+    left_out |= {name for name in ("earlier", "residuals") if getattr(part, name) is None}
     own = {f.name: getattr(part, f.name) for f in fields(part) if f.name not in left_out}
     return fingerprint(part.strategy.law, own | known)
 
@@ -288,9 +307,17 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and weights.shape == (targets,)
         and weights.min() >= 0.0 < weights.sum()
         and part.kind.fits(replace(part, asked=asked))
+        and (part.residuals is None or (public and counted and _has_scatter(part, asked)))
     )
     if not fits:
         raise ValueError(NOT_TOGETHER)
+
+
+def _has_scatter(part: Part, asked: Parameters) -> bool:
+    """Whether outputs are numbers in memory that scatter about a posterior, from one bound to the other."""
+    plain = part.unit is None and part.unbiased is None and asked.labels() is None
+    tally = getattr(part.strategy, "tally", None)
+    return plain and part.strategy.change >= WHOLE and tally is None
 
 
 def _has_no_more_nodes(part: Part, inducing: int | Array | None) -> bool:

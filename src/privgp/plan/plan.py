@@ -57,7 +57,7 @@ def _first(each: Sequence[Any]) -> Any:
 # What a plan of several outcomes makes of what its parts have; a plan of one has what its part has.
 OF_SEVERAL: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     **dict.fromkeys(("inputs", "targets", "x_bounds", "objective", "reconstruct"), _first),
-    **dict.fromkeys(("unbiased", "earlier", "rows"), _first),
+    **dict.fromkeys(("unbiased", "earlier", "rows", "residuals"), _first),
     **dict.fromkeys(("measured_noise_std", "starting_error"), np.array),
     "noise_std": np.column_stack,
     "y_bounds": tuple,
@@ -122,6 +122,11 @@ class Plan:
         if len(self.parts) == 1:
             return self.parts[0].strategy
         return JointSums(tuple(part.strategy for part in self.parts), self.factors)
+
+    @property
+    def noises(self) -> tuple[Noise, ...]:
+        """The noise of every measurement that will be made: of one, or of two stages."""
+        return self.parts[0].noises if len(self.parts) == 1 else (self.noise,)
 
     @property
     def names(self) -> tuple[str, ...]:

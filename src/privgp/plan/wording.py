@@ -56,10 +56,23 @@ def _summarize_part(plan: Plan, part: Part) -> str:
         averaged = "under the given hyperparameters"
     return (
         f"Budget: {plan.budget}; {declared}{changed}{part.kind.domain(part)}.\n"
-        f"{part.kind.describe_measurement(part)}.\n"
+        f"{part.kind.describe_measurement(part)}.\n{_describe_stages(part)}"
         f"Privacy noise at the targets: {part.weighted(part.noise_std):.4g} (root mean square).\n"
         f"Expected error of the released function there{part.kind.condition}: "
         f"{part.expected_error():.4g}, {averaged}."
+    )
+
+
+def _describe_stages(part: Part) -> str:
+    """What each of two stages measures and spends; nothing where there is one."""
+    if part.residuals is None:
+        return ""
+    given = part.residuals.budgets(part.strategy.law, part.epsilon, part.delta)
+    first, second = (f"epsilon = {epsilon:.4g}" for epsilon, _ in given)
+    return (
+        f"Two stages: {first} measures these numbers; {second} measures the same sums of what "
+        f"outputs are above or below the curve learned from them, clipped to {part.residuals.reach:g} "
+        "learned stds. The expected error is an average over how much outputs scatter.\n"
     )
 
 

@@ -173,6 +173,9 @@ TABLE = (
     Parameter("columns", "What inputs are that are not numbers.", options=KIND_OPTIONS),
     Parameter("most_rows", "With `groups`: the most rows of one person that are used, the first ones. Default: "
               "all, or 1,000 of many rows.", None, Span(1, 65_536, whole=True), (REGRESSOR,), metavar="COUNT"),
+    Parameter("residuals", "Whether a first part of the budget buys a curve, and the rest measures what outputs "
+              "are above or below it, clipped to a width that the first part tells; auto: where less error is "
+              "expected.", "auto", Choice(("auto", "always", "never")), (REGRESSOR,), served="plan"),
     Parameter("engine", "Where many rows are worked on: the address of a Dask scheduler whose workers read "
               "them.", estimators=(REGRESSOR,), options=("--scheduler",), kept=False),
     Parameter("ledger", "The account to charge.", options=("--ledger", "--dataset"), kept=False),

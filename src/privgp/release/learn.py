@@ -35,6 +35,7 @@ from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsInBins
 from privgp.release.release import Planned, Release
 from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
+from privgp.release.stages.residuals import LeftSquares
 from privgp.types import Array, Integers
 
 Models = tuple[Hyperparameters, ...]
@@ -90,6 +91,7 @@ def learn_release(
     batch: int = 0,
     models: Models = (),
     inputs: Array | None = None,
+    squares: LeftSquares | None = None,
 ) -> Release:
     """The release that follows from the measurement of a plan.
 
@@ -117,6 +119,8 @@ def learn_release(
         Models that are given, not learned.
     inputs : array (rows, columns), optional
         The public inputs, by which rows are recognised if they are measured again.
+    squares : LeftSquares, optional
+        The sum of squared residuals, where there were two stages.
 
     """
     drawn = []
@@ -135,6 +139,9 @@ def learn_release(
     with one_thread():  # the nodes' matrices are small
         for part, own, each, spent, known in drawn:
             functionals, priors = collect_functionals(part, each, own.columns)
+            if squares is not None:  # of the one function that residuals are about
+                about, numbers = squares.put_into(functionals[0], each[0])
+                functionals, each = [about], (numbers,)
             task = Task(part, functionals, each, priors, spent, known, models)
             found.append(learn_models(own, task))
     parts, answers = zip(*found, strict=True)

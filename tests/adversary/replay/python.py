@@ -104,6 +104,14 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
     return Estimator(fit, ends() if groups is None else of_people(model))
 
 
+def two_stages(groups: Any = None, **settings: Any) -> Estimator:
+    """A curve learned from the first stage, which the second one's residuals are about."""
+    model = PrivateGPRegressor(**BUDGET, residuals="always", **settings)
+    y = np.tile(np.linspace(0.2, 0.7, len(INPUTS)), (2, 1))
+    y[:, PEOPLE == 0 if groups is not None else slice(0, 1)] = [[0.0], [1.0]]
+    return Estimator(lambda y, _: clone(model).fit(INPUTS, y, groups=groups), lambda: (y[0], y[1]))
+
+
 def from_database(groups: str | None = None) -> Estimator:
     """Outputs in a table of DuckDB, which sends back grouped sums."""
     model = PrivateGPRegressor(**{**FIXED, "mechanism": "laplace"})
@@ -228,6 +236,8 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, streamed files in cells": from_files(mechanism="laplace"),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
     "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
+    "PrivateGPRegressor, residuals about a learned curve": two_stages(),
+    "PrivateGPRegressor, residuals of people": two_stages(PEOPLE, mechanism="gaussian"),
     "PrivateGPRegressor, database": from_database(),
     "PrivateGPRegressor, database of people": from_database("who"),
     **{f"files of {what}": row for what, row in FILES.items()},

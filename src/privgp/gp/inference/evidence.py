@@ -191,6 +191,8 @@ def fit(
         expected = f.energy_total * (k0 + s2) + float(np.vdot(outer, G))
         if changes is not None:
             expected += float(np.vdot(changes, f.energy_gram @ changes))
+        about, line = _about_centre(f, AKG, s2)
+        expected += about - 2.0 * float(a @ line)
         spread = energy_variance or (
             measurement.energy_noise_std**2 + _energy_variance(f, K, AK, L, a, s2)
         )
@@ -199,6 +201,7 @@ def fit(
         if gradient:
             pressure = excess / spread  # d log p / d expected
             Ga = inverse @ (G @ a)
+            Ga = Ga - inverse @ line
             dS = dS + pressure * (inverse @ G @ inverse - np.outer(Ga, a) - np.outer(a, Ga))
             # K is symmetric, so twice one half stands for the half and its transpose
             dAK = 2.0 * pressure * (outer @ (AKG + s2 * f.energy_cross.T))
@@ -208,6 +211,9 @@ def fit(
                 + float(np.vdot(outer, cross))
                 + 2.0 * s2 * float(np.vdot(outer, f.energy_noise_gram))
             )
+            if f.energy_centre is not None:
+                dAK = dAK - 2.0 * pressure * np.outer(a, f.energy_gram @ f.energy_centre)
+                d_noise -= 2.0 * pressure * float(a @ (f.energy_cross.T @ f.energy_centre))
     if not gradient:
         return Fit(value, L, a, spread, None)
     d_noise += float(np.vdot(dS, f.noise_gram))
@@ -313,6 +319,10 @@ class Bending:
         lead = self.pulled @ AK.T + s2 * self.crossed  # (changes, measured)
         WQ = whole @ Q
         along = lead @ a - WQ.T @ a
+        if f.energy_centre is not None:
+            about, line = _about_centre(f, AKG, s2)
+            expected += about - 2.0 * float(a @ line)
+            along = along - (self.pulled @ f.energy_centre - Q.T @ line)
         height, left = r / one, 1.0 / one
         square = np.maximum(
             self.squares + np.einsum("ij,ij->j", Q, WQ) - 2.0 * np.einsum("ij,ji->i", lead, Q),
@@ -372,6 +382,14 @@ def _energy_weights(f: Functionals) -> Array:
     return weights if weights.sum() > 0.0 else np.ones(len(weights))
 
 
+def _about_centre(f: Functionals, AKG: Array, s2: float) -> tuple[float, Array]:
+    """``sum e_i o_i^2`` and the sum of ``e_i o_i cov(t, y_i)``, where squares are about a function o."""
+    o = f.energy_centre
+    if o is None:
+        return 0.0, np.zeros(len(AKG))
+    return float(o @ f.energy_gram @ o), AKG @ o + s2 * (f.energy_cross.T @ o)
+
+
 def _energy_variance(f: Functionals, K: Array, AK: Array, L: Array, a: Array, s2: float) -> float:
     """Variance of ``sum e_i y_i^2`` given t: 2 tr(V^2) + 4 m^T V m with V the posterior of y.
 
@@ -380,6 +398,8 @@ def _energy_variance(f: Functionals, K: Array, AK: Array, L: Array, a: Array, s2
     half = solve_triangular(L, AK, lower=True, check_finite=False)
     V = K - half.T @ half
     mean = AK.T @ a
+    if f.energy_centre is not None:
+        mean = mean - f.energy_centre
     Gm = f.energy_gram @ mean
     lumped = np.maximum(f.energy_gram.sum(axis=1), 0.0)
     scatter = lumped @ np.square(V) @ lumped + 2.0 * s2 * float(lumped @ np.diag(V))

@@ -74,6 +74,7 @@ def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functi
         energy_cross=f.energy_cross[np.ix_(nodes, chosen)],
         energy_noise_gram=f.energy_noise_gram[square],
         fixed_gram=None if f.fixed_gram is None else f.fixed_gram[square],
+        energy_centre=None if f.energy_centre is None else f.energy_centre[nodes],
     )
     flags = tuple(map(bool, measurement.laplace[chosen]))
     return some, replace(measurement, values=measurement.values[chosen], is_laplace=flags)
@@ -90,6 +91,8 @@ def noise_variance(f: Functionals, measurement: Measurement, model: Hyperparamet
         AK = f.weights @ K
         half = solve_triangular(given.factor, AK, lower=True, check_finite=False)
         mean = AK.T @ given.solved
+        if f.energy_centre is not None:
+            mean = mean - f.energy_centre
         explained = float(mean @ f.energy_gram @ mean)
         explained += float(np.vdot(f.energy_gram, K)) - float(np.vdot(half @ f.energy_gram, half))
         found = (measurement.energy - explained) / f.energy_total

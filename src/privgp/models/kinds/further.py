@@ -122,6 +122,7 @@ class PublicInputs:
         """What was measured of one output before, as a plan for these rows builds on it: with priors
         for the rows so far, as the nodes tell of them, and new ones."""
         (part,), (answer,) = release.parts, release.answers
+        part = replace(part, functionals=replace(part.functionals, energy_centre=None))
         f, each = part.functionals, {one.batch: one for one in part.spent}
         total, new = sum(one.rows for one in each.values()), batch not in each
         total = min(total, MOST_SEEN)

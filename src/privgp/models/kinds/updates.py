@@ -148,9 +148,10 @@ def stages(model: Published, X: Any, shares: Any, groups: Any, **given: Any) -> 
     compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)
     laws = [law for law in compared if delta > 0 or law in PURE]
     errors = {}
+    never = {"residuals": "never"} if hasattr(model, "residuals") else {}
     for law in laws:
         together = epsilon * information_share(law, shares)
-        asked = clone(model).set_params(mechanism=law, epsilon=together)
+        asked = clone(model).set_params(mechanism=law, epsilon=together, **never)
         expected = asked.plan(X, groups=groups, **given).expected_error()
         errors[law] = float(np.exp(np.mean(np.log(expected))))
     if not errors:

@@ -49,7 +49,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: object, y: object, groups: o
     budget = {"epsilon": search.epsilon, "delta": search.delta}
     start = {"kernel": centre.kernel, "noise_variance": centre.noise_variance}
     planner = clone(search.estimator).set_params(**start, **budget, hyperparameters="learned")
-    question = replace(planner._question(rows.shape[1]), ranked=True)
+    question = replace(planner._question(rows.shape[1]), ranked=True, residuals="never")
     with one_thread():
         part = make_part(rows, question, planner._budget(), person_ids(groups, len(rows)))
         plan = plan_of_parts([part])
@@ -116,6 +116,7 @@ def fit_by_cross_validation(
     spent = search.selection_share * search.epsilon
     selection_seed, seed = seeds(search, 2)
     settings = {"delta": search.delta, "hyperparameters": "fixed", "random_state": seed}
+    settings["residuals"] = "never"  # the candidates' guarantees are those of one stage
     trials = [clone(search.estimator).set_params(**each, **settings) for each in params]
     plans, added = _plan_candidates(search, trials, models, rows, groups, spent)
     tested = sum(len(test) for _, test in splits)

@@ -143,14 +143,14 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
             "description": promised.mechanism,
             **steps_of(promised.events[0]),
             "sampler": promised.sampler,
-            "floating_point": wording.describe_arithmetic(promised, plan.noise),
+            "floating_point": wording.describe_arithmetic(promised, plan.noises),
             **({"others": list(map(steps_of, promised.others))} if promised.others else {}),
         },
         "data": {
             "rows": strategy.rows,
             "people": people,
             "distinct_inputs": strategy.distinct_inputs,
-            "measured_numbers": int(strategy.size),
+            "measured_numbers": int(strategy.size) * len(plan.noises),
             "released": wording.describe_release(
                 len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),

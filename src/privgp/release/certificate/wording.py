@@ -141,13 +141,16 @@ def _limits(people: bool, records: bool, several: bool, change: float | None) ->
     return [*OUTPUTS_LIMITS, _whose(people, several, change)]
 
 
-def describe_arithmetic(guarantee: Guarantee, noise: Noise) -> str:
+def describe_arithmetic(guarantee: Guarantee, noises: Sequence[Noise]) -> str:
+    """How rounding is accounted for. ``noises``: of every measurement."""
     if guarantee.is_simulation:
         return "none: ordinary floating-point noise of a simulation"
     covered = "epsilon" if guarantee.is_pure else "epsilon and delta"
+    lattices = ", then to those ".join(
+        f"of 2^{noise.exponent} (noise std {noise.std:.6g} in the same units)" for noise in noises
+    )
     return (
-        f"the measurement is rounded to multiples of 2^{noise.exponent} (noise std {noise.std:.6g} in "
-        "the same units) and the noise is drawn exactly on that lattice; rounding errors of the "
+        f"the measurement is rounded to multiples {lattices} and the noise is drawn exactly on that lattice; rounding errors of the "
         f"computation and the lattice itself are included in {covered}"
     )
 
