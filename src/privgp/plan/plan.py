@@ -289,11 +289,10 @@ class Plan:
 
     def summary(self) -> str:
         """What remains true after the release."""
-        return self._summary
-
-    @cached_property
-    def _summary(self) -> str:
-        return wording.summarize(self)
+        kept = vars(self)
+        if "_summary" not in kept:
+            kept["_summary"] = wording.summarize(self)
+        return str(kept["_summary"])
 
     def choice(self) -> str:
         """Which noise distribution it is, what several outputs cost with it, and why it was taken."""
