@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import mean_map
 from privgp.gp.kernels.evaluate import evaluate
+from privgp.plan.accuracy import expected_std
 from privgp.plan.build import Budget, Question, make_part
 from tests.conftest import real_data
 
@@ -96,7 +97,7 @@ def test_intervals_of_the_function_are_exact_with_known_hyperparameters():
     B = plan.strategy.matrix[:, plan.strategy.index]
     t = B @ y + plan.measured_noise_std * rng.standard_normal((len(B), 40_000))
     W = mean_map(*plan.together(plan.start), plan.start, points)
-    std = plan.expected_std(points)
+    std = expected_std(plan, points)
     covered = np.mean(np.abs(f[60:] - W @ t) < Z90 * std[:, None])
     assert 0.89 <= covered <= 0.91
 

@@ -52,7 +52,9 @@ def test_a_person_with_five_rows_is_protected_as_a_whole():
     from dataclasses import replace
 
     naive = private().plan(X)
-    exposed = replace(naive, strategy=replace(naive.strategy, people=people))
+    (part,) = naive.parts
+    alone = replace(part, strategy=replace(part.strategy, people=people))
+    exposed = replace(naive, parts=(alone,))
     assert not trade_off(exposed, draws=1_000).holds
 
 

@@ -35,7 +35,7 @@ HARMLESS = {
     "--label", "--coverage", "--observation", "--noise", "--noise-variance", "--vote", "--smoothing",
     "--n-paths", "--extra-noise", "--sensitivity", "--max-points", "--dominance", "--acquisition",
     "--loss", "--head", "--reserve", "--selection-share", "--further-bounds", "--noise-std",
-    "--keep", "--areas",
+    "--keep", "--average", "--simultaneous", "--areas",
 }  # fmt: skip
 HARMLESS_FIELDS = {"reserve", "compare", "n_paths", "max_points"}
 
