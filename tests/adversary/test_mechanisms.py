@@ -46,6 +46,7 @@ OPTIONS = {
     "PrivateGridSearchCV": search.METHODS,
     "PrivateBayesSearchCV": search_questions.METHODS,
     "PrivateBounds": ("bounds",),
+    "PrivateGPDensity": ("density",),
 }
 
 

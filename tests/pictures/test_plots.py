@@ -102,7 +102,7 @@ def test_an_unbiased_release_is_drawn_at_its_targets(unbiased, tmp_path):
     figure = unbiased.plot(observation=True)
     assert is_drawable(figure, tmp_path)
     assert hides(figure, outputs())
-    assert np.isin(unbiased.release_.targets, drawn_numbers(figure)).all()
+    assert np.isin(unbiased.release_.released.targets, drawn_numbers(figure)).all()
 
 
 @pytest.mark.parametrize("reconstruct", ["posterior", "unbiased"])
