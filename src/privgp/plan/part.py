@@ -188,11 +188,12 @@ class Part:
 
     def error_range(self) -> tuple[float, float]:
         """The ends of 90% of the errors over the prior of the hyperparameters."""
-        return self._range
-
-    @cached_property
-    def _range(self) -> tuple[float, float]:
-        return accuracy.error_range(self) if self.learns else (self._error, self._error)
+        kept = vars(self)
+        if "_range" not in kept:
+            both = self._error, self._error
+            kept["_range"] = accuracy.error_range(self) if self.learns else both
+        low, high = kept["_range"]
+        return low, high
 
     def weighted(self, stds: Array) -> float:
         """The root mean square over the targets of a value at each of them."""

@@ -317,9 +317,10 @@ class Plan:
 
         return plot_plan(self, ax)
 
-    def split(self, measured: Any) -> tuple[Measurement, ...]:
-        """What was measured of every outcome."""
-        return (measured,) if len(self.parts) == 1 else tuple(measured)
+
+def split_measured(plan: Plan, measured: Any) -> tuple[Measurement, ...]:
+    """What was measured of every outcome."""
+    return (measured,) if len(plan.parts) == 1 else tuple(measured)
 
 
 def one_or_array(values: Iterable[Any]) -> Any:
