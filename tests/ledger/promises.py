@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from privgp.privacy.guarantee import OUTPUTS, Event, Guarantee, Protected, promise
+from privgp.privacy.guarantee import Event, Guarantee, promise
 from privgp.privacy.noise import gaussian_noise
+from privgp.privacy.protected import OUTPUTS, Protected
 
 
 def of(

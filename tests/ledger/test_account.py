@@ -17,7 +17,8 @@ from privgp import BudgetExceeded, Ledger, LedgerError, LedgerTampered, PrivateG
 from privgp.ledger import database
 from privgp.ledger.chain import CHARGE, Entry, Opened, check, seal_row
 from privgp.ledger.filter import UNIT, Cost, Spent
-from privgp.privacy.guarantee import RECORDS, Guarantee
+from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.protected import RECORDS
 from tests.ledger.promises import gaussian, of, pure
 
 

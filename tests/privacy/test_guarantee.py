@@ -15,17 +15,16 @@ from scipy.special import ndtr
 
 from privgp import Guarantee, PrivateGPRegressor, compose
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.guarantee import (
-    EPSILON_SLACK,
+from privgp.privacy.guarantee import EPSILON_SLACK, SIMULATION
+from privgp.privacy.noise import gaussian_noise
+from privgp.privacy.protected import (
     LABELLED_RECORDS,
     OUTPUTS,
     PERSON,
     RECORDS,
     SAME_RECORDS,
-    SIMULATION,
     VALIDATION,
 )
-from privgp.privacy.noise import gaussian_noise
 
 X = np.linspace(0, 1, 12)[:, None]
 

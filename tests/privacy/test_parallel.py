@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from privgp import Guarantee, compose
-from privgp.privacy.guarantee import Event, Protected, in_parallel, promise
+from privgp.privacy.guarantee import Event, in_parallel, promise
+from privgp.privacy.protected import Protected
 
 UNIT = Protected("one output value", "datasets that differ in one output value")
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from privgp.privacy.budget import gaussian_epsilon
-from privgp.privacy.guarantee import RECORDS, Guarantee, compose
+from privgp.privacy.guarantee import Guarantee, compose
 from privgp.privacy.posterior_mean import PosteriorShape, mean_sensitivity, root_phi
+from privgp.privacy.protected import RECORDS
 from privgp.privacy.rdp import (
     GaussianCurve,
     PathCurve,

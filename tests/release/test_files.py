@@ -98,7 +98,11 @@ def fitted_case(case: str) -> PrivateGPRegressor:
 def test_a_loaded_model_is_the_saved_one(case, tmp_path):
     model = fitted_case(case)
     again = reloaded(model, tmp_path)
-    X = model.release_.targets if "unbiased" in case else some_data(50, model.n_features_in_)[0]
+    X = (
+        model.release_.released.targets
+        if "unbiased" in case
+        else some_data(50, model.n_features_in_)[0]
+    )
     assert_same_predictions(model, again, X)
     for name in ("guarantee_", "noise_variance_", "kernel_", "n_features_in_", "released_at_"):
         assert getattr(model, name) == getattr(again, name)

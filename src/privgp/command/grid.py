@@ -7,23 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from sklearn.base import clone
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    ExpSineSquared,
-    Kernel,
-    Matern,
-    RationalQuadratic,
-)
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural, refuse_given
 from privgp.command.io.files import CERTIFICATES, PICTURES, RELEASES, TABLES, check_files
 from privgp.command.io.screen import progress, table
-from privgp.gp.kernels.noise import split_noise
-from privgp.gp.kernels.registry import parts
-from privgp.plan.inputs.start import SIGNAL_SHARE
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -72,8 +60,8 @@ def grid(
         raise Refusal("--selection-share must lie between 0 and 1.")
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     check_files([(data, TABLES)], files, force=force)
-    from privgp.command.grid import default_kernel, read_candidates
     from privgp.command.io.accounts import account_of, charge_facts, note_release
+    from privgp.command.io.kernel_text import default_kernel, read_candidates
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
     from privgp.command.io.spending import guard_budget, rehearse
@@ -144,7 +132,7 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
     """What may be told of a candidate: its parameters, and what is public or was measured."""
     from numpy import ravel
 
-    from privgp.command.grid import find_scale_part
+    from privgp.command.io.kernel_text import find_scale_part
 
     results = search.cv_results_
     params = results["params"][place]
@@ -164,65 +152,3 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
 def _number_text(value: object) -> str:
     values = value if isinstance(value, list) else [value]
     return ":".join(f"{number:.4g}" for number in values)
-
-
-MOST = 200
-SCALED = (RBF, RationalQuadratic, ExpSineSquared)
-
-
-def read_candidates(
-    lengthscales: str, noise_std: str | None, kernel: Kernel, columns: int
-) -> dict[str, list[Any]]:
-    """A grid for the regressor: one kernel per lengthscale, and the noise variances."""
-    scales = [_scales(entry, columns) for entry in lengthscales.split(",")]
-    candidates: dict[str, list[Any]] = {"kernel": [_with_scales(kernel, each) for each in scales]}
-    if noise_std is not None:
-        if split_noise(kernel)[1] is not None:
-            raise Refusal("Give the noise once: as --noise-std or as white(...) in --kernel.")
-        stds = [_positive(entry, "--noise-std") for entry in noise_std.split(",")]
-        candidates["noise_variance"] = [std**2 for std in stds]
-    if math.prod(len(values) for values in candidates.values()) > MOST:
-        raise Refusal(f"There are more than {MOST} candidates: name fewer.")
-    return candidates
-
-
-def default_kernel(bounds: tuple[float, float]) -> Kernel:
-    """As without a kernel: Matern 5/2 about an unknown constant, both of std d/4."""
-    signal = (SIGNAL_SHARE * (bounds[1] - bounds[0])) ** 2
-    return ConstantKernel(signal) * Matern(1.0, nu=2.5) + ConstantKernel(signal)
-
-
-def find_scale_part(kernel: Kernel) -> Any:
-    scaled = [part for part in parts(kernel) if isinstance(part, SCALED)]
-    if len(scaled) != 1:
-        raise Refusal(f"--kernel must have one part with a lengthscale, not {len(scaled)}.")
-    return scaled[0]
-
-
-def _with_scales(kernel: Kernel, scales: list[float]) -> Kernel:
-    changed = clone(kernel)
-    part = find_scale_part(changed)
-    if len(scales) > 1 and not isinstance(part, RBF):
-        raise Refusal("--lengthscales: rq and periodic have one lengthscale for all inputs.")
-    part.length_scale = scales[0] if len(scales) == 1 else scales
-    return changed
-
-
-def _scales(text: str, columns: int) -> list[float]:
-    values = [_positive(part, "--lengthscales") for part in text.split(":")]
-    if len(values) not in (1, columns):
-        raise Refusal(
-            f"--lengthscales: give one number, or as many as there are inputs ({columns}) joined by "
-            f"colons, not {len(values)}."
-        )
-    return values
-
-
-def _positive(text: str, option: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 1e-50 <= value <= 1e50:
-        raise Refusal(f"{option} must be positive numbers separated by commas, such as 3,9,27.")
-    return value

@@ -121,7 +121,7 @@ def floor(numbers: Any) -> Any:
     return numbers.floor().cast("int64")
 
 
-def numbered(word: str, *places: int) -> str:
+def column_name(word: str, *places: int) -> str:
     """The name of a column of a query: a word and some numbers."""
     return "_".join([word, *map(str, places)])
 
@@ -152,7 +152,7 @@ def rank_over(person: str, order: Sequence[str]) -> Any:
     return ibis.row_number().over(ibis.window(group_by=person, order_by=list(order)))
 
 
-def summed(table: Any, keys: Sequence[str], sums: Mapping[str, Any]) -> dict[str, Any]:
+def sum_groups(table: Any, keys: Sequence[str], sums: Mapping[str, Any]) -> dict[str, Any]:
     """The result of a grouped query by its columns, as arrays.
 
     Parameters
@@ -222,4 +222,4 @@ class DatabaseTable:
         """How many rows there are."""
         import ibis
 
-        return int(summed(self.table, (), {"rows": ibis._.count()})["rows"][0])
+        return int(sum_groups(self.table, (), {"rows": ibis._.count()})["rows"][0])

@@ -24,8 +24,9 @@ from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import OUTPUTS, RECORDS, promise
+from privgp.privacy.guarantee import promise
 from privgp.privacy.noise import LAWS, PURE
+from privgp.privacy.protected import OUTPUTS, RECORDS
 from privgp.types import Array, Bounds, Column, Integers, RandomState, Table
 from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure

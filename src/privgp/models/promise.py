@@ -8,13 +8,8 @@ from sklearn.utils import check_random_state
 
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import (
-    ROW,
-    Guarantee,
-    Protected,
-    exactly,
-    promise,
-)
+from privgp.privacy.guarantee import Guarantee, promise
+from privgp.privacy.protected import ROW, Protected, exactly
 from privgp.question.outcomes import NUMBER_WORDING, Wording
 from privgp.question.units import Unit
 from privgp.release.spendings import FROM_THEM

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.plan.part import Part, unit_of
-from privgp.privacy.guarantee import exactly
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
+from privgp.privacy.protected import exactly
 from privgp.tables.roundness import are_round
 
 if TYPE_CHECKING:

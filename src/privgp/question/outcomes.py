@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from privgp.privacy.guarantee import (
+from privgp.privacy.protected import (
     LABELLED_RECORDS,
     LABELS,
     OUTPUTS,
@@ -22,7 +22,9 @@ from privgp.privacy.guarantee import (
     RECORDS,
     Protected,
 )
-from privgp.types import Pair
+
+if TYPE_CHECKING:
+    from privgp.types import Pair  # slow to import
 
 REGRESSOR, CLASSIFIER = "PrivateGPRegressor", "PrivateGPClassifier"
 UNKNOWN_HIGH = (

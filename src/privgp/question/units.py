@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privgp.privacy.guarantee import COUNTS, PERSON_COUNTS, Protected, exactly
+from privgp.privacy.protected import COUNTS, PERSON_COUNTS, Protected, exactly
 from privgp.question.outcomes import Wording
 
 WITHOUT_LOOKING = (

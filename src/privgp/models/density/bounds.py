@@ -14,7 +14,8 @@ from privgp.models.promise import generator
 from privgp.plan.counts.density import REPLACED, count_bounds
 from privgp.plan.strategy import GroupSums, noise_of
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import VALUES_REPLACED, Guarantee, promise
+from privgp.privacy.guarantee import Guarantee, promise
+from privgp.privacy.protected import VALUES_REPLACED
 from privgp.privacy.sensitivity import scale_change
 from privgp.publish import Payer, check_account, publish
 from privgp.types import Array, Column, Pair, RandomState

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import POINTS, Guarantee, promise
+from privgp.privacy.guarantee import Guarantee, promise
+from privgp.privacy.protected import POINTS
 from privgp.release.spendings import FROM_THEM
 
 ASSUMPTIONS = (

@@ -30,8 +30,9 @@ from privgp.plan.inputs.arguments import (
     is_number,
 )
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import NOT_TIMED, OUTPUTS, RECORDS, Guarantee, Protected, promise
+from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
 from privgp.privacy.noise import GaussianNoise
+from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept

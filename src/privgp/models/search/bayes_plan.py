@@ -13,8 +13,9 @@ from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.plan import SearchPlan, kusner_plan
 from privgp.plan.search.space import SETTINGS, make_space
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import VALIDATION, Guarantee, promise
+from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER, budget_shares, noise_of_shares
+from privgp.privacy.protected import VALIDATION
 from privgp.vault.scores import score_sensitivity
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidenc
 from privgp.models.spending import SpendsAtFit, refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import VALIDATION, Event, promise
+from privgp.privacy.guarantee import Event, promise
+from privgp.privacy.protected import VALIDATION
 from privgp.types import Bounds, Column, RandomState, Table
 from privgp.vault.scores import check_validation, score_sensitivity
 from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation

@@ -25,8 +25,9 @@ from privgp.plan.build import make_part
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.search.folds import folds_of, public_splits
-from privgp.privacy.guarantee import Event, Guarantee, Protected, promise
+from privgp.privacy.guarantee import Event, Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
+from privgp.privacy.protected import Protected
 from privgp.privacy.pure import epsilon_left, total_epsilon
 from privgp.types import Array
 from privgp.vault.measure import measure

@@ -14,7 +14,7 @@ from privgp.gp.kernels.proved import rounding_error
 from privgp.plan.functions.records import DomainModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs, whole_number
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import NOT_TIMED, RECORDS, Event, Guarantee, promise
+from privgp.privacy.guarantee import NOT_TIMED, Event, Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER
 from privgp.privacy.path_rounding import PathPrecision, PathSizes, path_precision
 from privgp.privacy.posterior_mean import (
@@ -25,6 +25,7 @@ from privgp.privacy.posterior_mean import (
     mean_sensitivity,
     sensitivity_for_norm,
 )
+from privgp.privacy.protected import RECORDS
 from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
 
 MOST_PATHS = 10_000

@@ -71,7 +71,7 @@ class DatabaseRows:
         if self.groups is not None:
             asked |= {"people": rows[PERSON].nunique(), "known": rows[PERSON].count()}
             asked |= {"used": db.flag(rows[CLASS] >= 0).sum()}
-        found = {name: values[0] for name, values in db.summed(rows, (), asked).items()}
+        found = {name: values[0] for name, values in db.sum_groups(rows, (), asked).items()}
         self._check(found)
         return found
 
@@ -142,7 +142,7 @@ class DatabaseRows:
         for place, axis in enumerate(axes):
             here = axis.place(rows[f"x{place}"], db.clip)
             binned = rows.mutate(**{KEY: db.least_whole(db.floor(here), axis.count - 1)})
-            counted = db.summed(binned, [KEY], {"rows": ibis._.count()})
+            counted = db.sum_groups(binned, [KEY], {"rows": ibis._.count()})
             found[place, db.integers(counted[KEY])] = db.integers(counted["rows"])
         return found
 
@@ -170,7 +170,7 @@ class DatabaseRows:
         for place, most in enumerate(self.exposures):
             share = rows[f"e{place}"] * db.constant(1.0 / most)
             asked |= {f"w{place}": db.floor(share * db.constant(unit)).sum()}
-        found = db.summed(rows, [KEY], asked)
+        found = db.sum_groups(rows, [KEY], asked)
         sums = ["rows", *(f"s{p}" for p in inputs), *(f"w{p}" for p, _ in enumerate(self.exposed))]
         lows, highs = (
             np.column_stack([db.floats(found[f"{what}{place}"]) for place in inputs])

@@ -7,8 +7,9 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from privgp.privacy.guarantee import Guarantee, exactly
+from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import Noise
+from privgp.privacy.protected import exactly
 from privgp.question.units import Unit
 
 HOLDER = {

@@ -67,10 +67,10 @@ class DatabaseOutcomes:
         asked: dict[str, Any] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
             cell = _Cell(rows[name], self.rows.table.type_of(name), classes)
-            asked[db.numbered("ok", place)] = db.flag(cell.is_there()).sum()
+            asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
             for column, encoded in enumerate(cell.encode(kind, bits)):
-                asked[db.numbered("y", place, column)] = encoded.sum()
-        found = db.summed(rows, [KEY], asked)
+                asked[db.column_name("y", place, column)] = encoded.sum()
+        found = db.sum_groups(rows, [KEY], asked)
         return _collect(tally, {name: db.integers(_known(v)) for name, v in found.items()})
 
 
