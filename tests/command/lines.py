@@ -124,7 +124,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--vote": (*NUMBER, "-1", "2"), "--coverage": (*POSITIVE, "1", "90"), "--smoothing": POSITIVE, "--extra-noise": (*NUMBER, "-1", "1e99"),
     "--dominance": POSITIVE, "--loss-bounds": PAIR, "--state": ("folder", "nowhere/s", "v.csv", "taken.json", "\0"),
     "--space": ("", "nonsense", "C=", "C=2:1", "C=nan:1", "C=0:1:log", "D=1:2", "C=1:2,C=1:2"),
-    "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE,
+    "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE, "--residuals": CHOICE,
     "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
     "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"),

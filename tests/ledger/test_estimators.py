@@ -26,6 +26,7 @@ from privgp import (
     PrivateFunction,
     PrivateGP,
     PrivateGPClassifier,
+    PrivateGPDensity,
     PrivateGPRegressor,
     PrivateGridSearchCV,
 )
@@ -90,6 +91,7 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda: PrivateGP(OUTCOMES, **HALF, hyperparameters="fixed"),
         lambda model: model.fit({"x": X[:, 0], "y": y}),
     ),
+    "density": (lambda: PrivateGPDensity(x_bounds=[(0, 10)], **HALF), lambda model: model.fit(X)),
     "means": (lambda: BinnedMeans(3, **BOUNDS, **HALF), at_once),
     "means of records": (
         lambda: BinnedMeans(3, **BOUNDS, **HALF, protect="records", x_bounds=(0, 10)),

@@ -36,6 +36,8 @@ class Rule:
         The page of ``docs/proofs`` that states it.
     allows : type, or none
         Values of this type are allowed.
+    harmless : tuple
+        Values that are allowed, as they ask for what is done anyway.
 
     """
 
@@ -45,6 +47,7 @@ class Rule:
     reason: str
     proof: str
     allows: Any = ()
+    harmless: tuple[Any, ...] = ()
 
     def check(self, given: Mapping[str, Any]) -> None:
         where = given.get(self.where, "")
@@ -55,7 +58,10 @@ class Rule:
         for name in self.names:
             own = BY_NAME.get(name) or COLUMNS[name]
             value = given.get(name, own.default)
-            if not own.is_default(value) and not isinstance(value, self.allows):
+            allowed = isinstance(value, self.allows) or (
+                isinstance(value, str) and value in self.harmless
+            )
+            if not own.is_default(value) and not allowed:
                 raise ValueError(
                     f"{name} does not go with {words}: {self.reason} "
                     f"(docs/proofs/{self.proof}.md). Leave {name}={own.default!r}."
@@ -91,11 +97,14 @@ RULES = (
           "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),
          "a label is one of the classes, and no number", "classes"),
     Rule(("residuals",), "protect", ("records",),
-         "what is subtracted from an output would depend on its private input", "residuals"),
+         "what is subtracted from an output would depend on its private input", "residuals",
+         harmless=("never",)),
     Rule(("residuals",), "likelihood", ("poisson",),
-         "how counts scatter follows from their rate, so no width is learned", "residuals"),
+         "how counts scatter follows from their rate, so no width is learned", "residuals",
+         harmless=("never",)),
     Rule(("residuals",), OUTCOME, (SEVERAL,),
-         "the budget is shared between outputs, and not between stages", "residuals"),
+         "the budget is shared between outputs, and not between stages", "residuals",
+         harmless=("never",)),
     Rule(("objective", "reconstruct"), "residuals", ("always",),
          "the first stage has to tell a curve, which unbiased values are not", "residuals"),
     Rule(("max_change",), "residuals", ("always",),

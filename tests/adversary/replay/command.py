@@ -117,6 +117,9 @@ COMMANDS: dict[str, Lines] = {
     "outputs, asked at the table": release(
         f"--output cost {AGES} {GAUSSIAN}", "predict r.privgp t.csv -o p.csv"
     ),
+    "outputs, two stages": release(
+        f"--output cost {AGES} --epsilon 4 --delta 1e-5 --mechanism laplace --residuals always"
+    ),
     "outputs, learned": release(f"--output cost {AGES} --epsilon 4 --delta 1e-5 --json"),
     "outputs, planned": Lines((
         f"plan t.csv --output cost {AGES} {GAUSSIAN} -o r.plan --json",

@@ -181,6 +181,9 @@ PATHS = {**PRIOR, "kind": "paths", "lengthscales": [20.0], "shape": "matern12"}
 SERVED: dict[str, Dataset] = {
     "outputs, laplace": Dataset(plan={"mechanism": "laplace"}),
     "outputs, gaussian": Dataset(plan={"mechanism": "gaussian"}),
+    "two stages": Dataset(
+        plan={"mechanism": "laplace", "residuals": "always", "hyperparameters": "learned"}
+    ),
     "a shared account": Dataset({**NUMBERS, "account": "first"}, {"mechanism": "laplace"}),
     "people who are others": Dataset({**NUMBERS, "unrelated": True}, {"mechanism": "laplace"}),
     "people, gaussian": Dataset(

@@ -28,6 +28,7 @@ REFUSED = {
     "pandas, its array": (FRAME, FRAME["cost"].to_numpy()),
     "pandas, numbered": (pd.DataFrame(DATA), pd.DataFrame(DATA)[2] + 1.0),
     "polars": (POLARS, POLARS["cost"]),
+    "polars, lazy": (POLARS.lazy(), POLARS["cost"]),
     "polars, renamed": (POLARS, POLARS["cost"].rename("paid")),
     "polars and pandas": (POLARS, FRAME["cost"]),
     "polars, several": (POLARS, POLARS.select("cost", other="bmi")),
@@ -59,7 +60,6 @@ ACCEPTED = {
     "lists": (DATA.tolist(), DATA[:, 2].tolist()),
     "a number of records": (20, DATA[:, 2]),
     "nothing": (None, DATA[:, 2]),
-    "a lazy table": (POLARS.lazy(), POLARS["cost"]),
 }
 
 

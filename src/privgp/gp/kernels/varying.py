@@ -12,7 +12,6 @@ from privgp.gp.kernels.kind import GeneralKind
 from privgp.gp.kernels.matern import MATERN_KIND
 from privgp.types import Array
 
-PLACES = 24
 BLOCK_ENTRIES = 2**21
 
 
@@ -66,7 +65,7 @@ class VaryingLengthscale(NormalizedKernelMixin, Kernel):  # type: ignore[misc]
 
     @classmethod
     def for_inputs(
-        cls, X: Any, length_scale: Any = 1.0, *, places: int = PLACES, largest: float = 4.0
+        cls, X: Any, length_scale: Any = 1.0, *, places: int = 24, largest: float = 4.0
     ) -> Self:
         """A kernel with short lengthscales where public inputs are dense.
 
