@@ -47,7 +47,7 @@ class Rule:
     reason: str
     proof: str
     allows: Any = ()
-    harmless: tuple[Any, ...] = ()
+    harmless: tuple[str, ...] = ()
 
     def check(self, given: Mapping[str, Any]) -> None:
         where = given.get(self.where, "")
