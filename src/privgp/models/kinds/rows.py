@@ -79,6 +79,7 @@ class RowsModel(Published):
 
     def _fit(self, X: Any, y: Any, groups: Any, plan: Plan | None, exposure: Any = None) -> Self:
         """Measure once, with noise, and learn from the measurement."""
+        self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         if is_read_in_place(X, self):
@@ -106,6 +107,7 @@ class RowsModel(Published):
         exposure: Any = None,
     ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
+        self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
         X = in_memory(X)
         self._check_given(X, y, groups, exposure)
         if is_read_in_place(X, self):
