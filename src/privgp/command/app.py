@@ -9,6 +9,7 @@ import typer
 from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
 from privgp.command.bayes import bayes
+from privgp.command.bounds import bounds
 from privgp.command.demo import demo
 from privgp.command.grid import grid
 from privgp.command.plan import plan
@@ -38,7 +39,7 @@ def _group(name: str, *subcommands: Callable[..., None]) -> None:
     app.add_typer(group)
 
 
-for subcommand in (plan, release, update, predict, inspect, certificate, demo, serve):
+for subcommand in (bounds, plan, release, update, predict, inspect, certificate, demo, serve):
     app.command(cls=o.Command)(subcommand)
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
