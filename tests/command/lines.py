@@ -12,7 +12,7 @@ QUICK_ATTACK = {"--shadows": "100", "--draws": "100", "--seed": "1"}
 
 # A line that works for each command. Words without dashes are arguments, in order.
 GOOD: dict[str, dict[str, str]] = {
-    "bounds": {"data": "v.csv", "--output": "cost", "--epsilon": "1"},
+    "bounds": {"data": "v.csv", "--output": "cost", "--epsilon": "1", "--out": "new.json"},
     "plan": {
         "data": "v.csv", "--inputs": "age", **BUDGET, "--hyperparameters": "fixed",
         "--out": "new.plan",
