@@ -187,7 +187,7 @@ PLANTED = {
         "def column(source):\n    frame = load(source, ['cost'])\n    return frame['cost']",
     ),
     "command: private inputs of a request": (
-        "privgp.command.grid",
+        "privgp.command.search",
         "def widest(request):\n    X, people, y = request.all_columns('cost')\n    return X.max()",
     ),
     "command: planned by private inputs": (

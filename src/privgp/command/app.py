@@ -8,13 +8,12 @@ import typer
 
 from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
-from privgp.command.bayes import bayes
 from privgp.command.bounds import bounds
 from privgp.command.demo import demo
-from privgp.command.grid import grid
 from privgp.command.plan import plan
 from privgp.command.published import certificate, inspect, predict
 from privgp.command.release import release, update
+from privgp.command.search import bayes, grid
 from privgp.command.serve import serve
 
 app = typer.Typer(

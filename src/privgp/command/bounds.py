@@ -91,7 +91,7 @@ def _column(
     frame = load(source, [output])
     if missing == "drop":
         frame = whole_rows(frame, {})
-    if frame.is_empty():
+    if frame.height == 0:
         raise Refusal(f"Column '{output}' of '{data}' has no value.")
     check_decimals(source)
     return output_column(frame, output, source)
