@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from json import dumps, loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal
@@ -14,6 +14,7 @@ from privgp.command.io.screen import progress, tell
 if TYPE_CHECKING:
     from privgp.models.density.bounds import PrivateBounds
     from privgp.tables.source import Source
+    from privgp.types import Array
 
 SHARE_HELP = "The share of the values that the bounds should cover."
 LOW_HELP = "A lower bound that is known, such as 0 for costs. Default: it is found too."
@@ -40,7 +41,7 @@ def bounds(
     dataset: o.Dataset = None,
     seed: o.Seed = None,
     json: o.Json = False,
-    **written: Any,
+    **written: str | bool | None,
 ) -> None:
     """Find bounds of a private column, for custodians who cannot declare them. Spends epsilon."""
     check_files([(data, MANY_TABLES)], [(out, (".json",))], force=force)
@@ -49,20 +50,20 @@ def bounds(
     from privgp.command.io.spending import guard_budget
     from privgp.models.density.bounds import check_question, private_bounds
 
-    asked: Any = {"share": share, "low": low, "smallest": smallest, "largest": largest}
     with refuse_questions():
-        check_question(epsilon, **asked)
+        check_question(epsilon, share, low, smallest, largest)
     account = account_of(ledger, dataset)
     with progress(2) as step:
         step("Reading the column")
-        y = _column(data, output, **written)
+        y = _column(data, output, written)
         step("Counting with noise")
         with guard_budget(epsilon, 0.0) as saved:
             found = private_bounds(
-                y, epsilon=epsilon, **asked, ledger=account, random_state=seed
+                y, epsilon=epsilon, share=share, low=low, smallest=smallest, largest=largest,
+                ledger=account, random_state=seed,
             )  # fmt: skip
             del y
-            facts: dict[str, Any] = {
+            facts: dict[str, object] = {
                 "column": output,
                 "bounds": [found.low, found.high],
                 "share": found.share,
@@ -79,17 +80,16 @@ def bounds(
     note_release(data, account, seed)
 
 
-def _column(
-    data: Path, output: str, missing: str, delimiter: Any, decimal_comma: Any, encoding: Any
-) -> Any:
+def _column(data: Path, output: str, written: dict[str, str | bool | None]) -> Array:
     """The private values; rows without one are left out where that was asked for."""
     from privgp.command.io.columns import check_decimals, output_column, whole_rows
     from privgp.tables.source import Form, load, open_many, open_source
 
-    form = Form(delimiter, decimal_comma, encoding)
+    drops = written.pop("missing") == "drop"
+    form = Form(**written)  # type: ignore[arg-type]
     source: Source = open_many(data) if is_many(data) else open_source(data, form, [])
     frame = load(source, [output])
-    if missing == "drop":
+    if drops:
         frame = whole_rows(frame, {})
     if frame.height == 0:
         raise Refusal(f"Column '{output}' of '{data}' has no value.")

@@ -177,7 +177,7 @@ def read_bounds(
     return float(ends[min(max(first - 1, 0), len(ends) - 2)]), high
 
 
-def check_question(epsilon: Any, share: Any, low: Any, smallest: Any, largest: Any) -> None:
+def check_question(epsilon: float, share: Any, low: Any, smallest: Any, largest: Any) -> None:
     """Refuse arguments of ``private_bounds`` that are wrong whatever the values are."""
     check_budget(epsilon, 0.0, pure=True)
     if not isinstance(share, Real) or not 0.0 < float(share) < 1.0:
