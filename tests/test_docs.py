@@ -90,7 +90,9 @@ def test_the_test_files_that_a_page_names_exist(page):
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    monkeypatch.setattr("privgp.command.plan.EPSILONS", (0.5, 2.0))  # it plans anew for each
+    monkeypatch.setattr(
+        "privgp.command.io.documents.EPSILONS", (0.5, 2.0)
+    )  # it plans anew for each
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for language, line, block in blocks_of(read(page)):
         if language == "python":

@@ -10,6 +10,7 @@ from privgp.command.errors import Refusal, plural
 from privgp.command.io import averages as a
 from privgp.command.io.files import (
     CERTIFICATES,
+    DOCUMENTS,
     NEW_TABLES,
     PAGES,
     PICTURES,
@@ -267,84 +268,49 @@ def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
 
 
 def inspect(
-    release: o.Release,
+    file: o.Document,
     certificate: o.Certificate = None,
     holder: o.Holder = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Show what a release promises and what it holds."""
+    """Show what a release guarantees and contains, or what a plan would spend."""
     check_files(
-        [(release, RELEASES), (holder, (".json",))], [(certificate, CERTIFICATES)], force=force
+        [(file, DOCUMENTS), (holder, (".json",))], [(certificate, CERTIFICATES)], force=force
     )
-    from privgp.command.io.answers import Answers
-    from privgp.command.io.results import read_holder, write_certificate
-    from privgp.models.load import load
-    from privgp.release.certificate import certificate as facts_of
+    from privgp.command.io.documents import open_document
+    from privgp.command.io.results import read_holder
 
-    model, known = open_own(release, load), read_holder(holder)
-    facts = facts_of(model)
-    lines = _description(Answers(model))
-    if "ledger" in facts:
-        entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
-        lines += ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
+    document, known = open_document(file), read_holder(holder)
+    lines = document.describe()
     if certificate is not None:
-        write_certificate(model, certificate, known)
+        document.write(certificate, known)
         lines.append(f"Certificate: {certificate}")
-    tell(facts, lines, model.guarantee_, as_json=json)
+    tell(document.facts(), lines, document.guarantee, as_json=json)
 
 
 def certificate(
     out: Annotated[Path, o.destination("PAGE", "The .html or .json file to write.")],
-    release: o.OptionalRelease = None,
+    file: o.OptionalDocument = None,
     holder: o.Holder = None,
     template: Annotated[bool, o.results(TEMPLATE_HELP, "--template")] = False,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Write what a release promises, as a page for people or as JSON, with what its holder adds."""
+    """Write what a release guarantees, or a plan to be signed, as a page for people or as JSON."""
     endings = (".json",) if template else CERTIFICATES
-    check_files([(release, RELEASES), (holder, (".json",))], [(out, endings)], force=force)
-    if template == (release is not None):
+    check_files([(file, DOCUMENTS), (holder, (".json",))], [(out, endings)], force=force)
+    if template == (file is not None):
         raise Refusal("Give either a FILE or --template.")
     if template and holder is not None:
         raise Refusal("--holder does not go with --template.")
-    from privgp.command.io.results import read_holder, write_certificate, write_template
-    from privgp.models.load import load
+    from privgp.command.io.documents import open_document
+    from privgp.command.io.results import read_holder, write_template
 
-    if release is None:
+    if file is None:
         write_template(out)
         tell({"template": out}, [f"To be filled in: {out}."], None, as_json=json)
         return
-    model = open_own(release, load)
-    write_certificate(model, out, read_holder(holder))
-    tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
-
-
-def _description(answers: Answers) -> list[str]:
-    from privgp.release.certificate.wording import output_title
-    from privgp.release.spendings import describe_spendings
-
-    release = answers.release
-    hidden = _hides_inputs(release)
-    names, kinds, name = release.names, release.parameters.columns, release.facts.called
-    inputs, reach = f"{release.columns} without names" if names is None else list_names(names), []
-    if kinds is not None:
-        from privgp.plan.inputs.inputs import ranges
-
-        inputs = "; ".join(kinds.describe())
-        reach = [] if hidden else [*ranges(kinds, release.parts[0].functionals.nodes)]
-    output = [] if name is None else [f"Output: {output_title(name)}."]
-    contains = "none" if hidden else "their values"
-    return [
-        release.guarantee.describe(),
-        "",
-        *describe_spendings(release.spent),
-        f"Inputs: {inputs}; the file contains {contains}.",
-        *([f"They have {'; '.join(reach)}."] if reach else []),
-        *output,
-        *answers.describe_fit(),
-        "",
-        "The plan it was made with:",
-        *release.facts.plan_summary.splitlines(),
-    ]
+    document = open_document(file)
+    document.write(out, read_holder(holder))
+    tell({"certificate": out}, [f"Certificate: {out}"], document.guarantee, as_json=json)

@@ -1,5 +1,6 @@
 """A certificate as one printable page without outside resources, for people who decide."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context
 from html import escape
@@ -31,6 +32,8 @@ td > ul { margin: 0; padding-left: 1.1rem; }
 td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .simulation { border: 6px solid #b00020; color: #b00020; padding: 1rem; font-weight: 700; font-size: 1.3rem; text-align: center; }
 .promise { font-size: 1.15rem; }
+img { max-width: 100%; margin-top: 1rem; }
+.sign span { display: inline-block; width: 9rem; border-bottom: 1px solid #111; margin: 2rem 1rem 0 0; }
 @media print { body { margin: 0; max-width: none; } h2, tr { break-inside: avoid; } }
 """
 _STAMP = (
@@ -45,14 +48,87 @@ def page(certificate: Mapping[str, Any]) -> str:
     c = certificate
     stamp = _STAMP if c["simulation"] else ""
     name = _text(c["holder"]["name"] or "a published Gaussian process")
+    return _document(
+        f"Privacy certificate: {name}",
+        f"{stamp}<h1>Privacy certificate</h1><p>{name}, {_text(c['date'])}</p>\n"
+        f'<p class="promise">{_text(promise_of(c))}</p>\n{sections(c)}\n{stamp}',
+    )
+
+
+def plan_page(facts: Mapping[str, Any], picture: bytes) -> str:
+    """A plan for whoever approves it: what would be spent on what, with a line to sign.
+
+    Parameters
+    ----------
+    facts : mapping
+        As ``plan_statement`` gives them.
+    picture : bytes
+        A PNG of the error against epsilon.
+
+    """
+    bounds, outputs = facts["bounds"], facts["outputs"]
+    declared = ", ".join(bounds["classes"]) if bounds["classes"] else _ranges(bounds["outputs"])
+    columns = {
+        "Inputs": facts["columns"],
+        "Bounds of the inputs": _ranges(bounds["inputs"]) if "inputs" in bounds else None,
+        "Private outputs": outputs,
+        "Classes" if bounds["classes"] else "Bounds of the output": declared,
+        "Person identifiers": facts["groups"],
+        "Exposure": facts["exposure"],
+        "Rows": f"{facts['data']['rows']:,}",
+    }
+    errors = {
+        _up(each["epsilon"], 5): ", ".join(
+            f"{e:.4g}" for e in np.atleast_1d(each["expected_error"])
+        )
+        for each in facts["expected_errors"]
+    }
+    parts = {
+        "What is protected": {
+            "Unit of protection": facts["unit"],
+            "Neighbouring datasets": facts["neighbours"],
+            "Assumptions": facts["assumptions"],
+        },
+        "Columns and declared bounds": columns,
+        "What a budget buys": {"Epsilon": f"Expected error {facts['error_unit']}", **errors},
+    }
+    body = "\n".join(f"<h2>{title}</h2>\n{_html(each)}" for title, each in parts.items())
+    image = b64encode(picture).decode("ascii")
+    lines = "".join(f"<li>{_text(line)}</li>" for line in facts["description"].splitlines())
+    return _document(
+        "Plan of a private release",
+        "<h1>Plan of a private release</h1>"
+        f"<p>Hash {_text(facts['hash'])}. Nothing has been spent.</p>\n"
+        f'<p class="promise">{_text(_plan_promise(facts))}</p>\n{body}\n'
+        f'<img alt="Expected error against epsilon" src="data:image/png;base64,{image}">\n'
+        f"<h2>What will be measured</h2>\n<ul>{lines}</ul>\n<h2>Approval</h2>\n"
+        "<p>I approve that the plan with the hash above is carried out once.</p>\n"
+        '<p class="sign">Name <span></span> Date <span></span> Signature <span></span></p>\n',
+    )
+
+
+def _plan_promise(facts: Mapping[str, Any]) -> str:
+    budget = f"epsilon = {facts['epsilon']!r} and delta = {facts['delta']!r}"
+    return (
+        f"A release by this plan spends {budget}, protecting {facts['unit']}. An attacker who knows "
+        "everything else and has to tell which of two values is the true one is right with "
+        f"probability at most {_up(100.0 * facts['best_guess'], 3)}%; a coin toss is right with 50%."
+    )
+
+
+def _ranges(pairs: Any) -> str:
+    return ", ".join(f"{low:.12g} to {high:.12g}" for low, high in np.reshape(pairs, (-1, 2)))
+
+
+def _document(title: str, body: str) -> str:
+    """A page without scripts. ``title`` and ``body`` are escaped already."""
     return (
         '<!DOCTYPE html>\n<html lang="en-GB">\n<head>\n<meta charset="utf-8">\n'
         # Even if something slipped through the escaping, it could neither run nor fetch.
         '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>Privacy certificate: {name}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n{stamp}<h1>Privacy certificate</h1><p>{name}, {_text(c['date'])}</p>\n"
-        f'<p class="promise">{_text(promise_of(c))}</p>\n{sections(c)}\n{stamp}</body>\n</html>\n'
+        "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{body}</body>\n</html>\n"
     )
 
 
