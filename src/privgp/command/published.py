@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural
-from privgp.command.io import averages as a
 from privgp.command.io.files import (
     CERTIFICATES,
     DOCUMENTS,
@@ -18,6 +17,7 @@ from privgp.command.io.files import (
     TABLES,
     check_files,
     open_own,
+    whole_file,
 )
 from privgp.command.io.screen import progress, tell, warn
 from privgp.tables.parser import list_names
@@ -53,6 +53,20 @@ NOT_KEPT = (
     "{out} private if NEW is the protected table."
 )
 TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
+AVERAGE_HELP = (
+    "Instead of predictions: averages over the rows of NEW, such as by=region, by=region,weights=people "
+    "or all."
+)
+AREAS_HELP = (
+    "Instead of predictions: averages over the polygons of a GeoJSON file, over a grid in each or over "
+    "the rows of NEW; needs the extra geo."
+)
+SIMULTANEOUS_HELP = "Give intervals that hold the function at all rows at once."
+FORM = "--average must be by=COLUMN, by=COLUMN,weights=COLUMN, weights=COLUMN or all."
+AREA_TABLES = (".csv", ".parquet", ".geojson")
+PUBLIC_ROWS = (
+    "The rows of NEW must be public: averages tell where they are. Keep {out} private if not."
+)
 GRIDDED = (".nc", ".geojson")
 
 
@@ -67,9 +81,9 @@ def predict(
     contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
-    simultaneous: Annotated[bool, o.plain(a.SIMULTANEOUS_HELP, "--simultaneous")] = False,
-    average: Annotated[str | None, o.plain(a.AVERAGE_HELP, metavar="by=COLUMN")] = None,
-    areas: Annotated[Path | None, o.plain(a.AREAS_HELP, metavar="POLYGONS")] = None,
+    simultaneous: Annotated[bool, o.plain(SIMULTANEOUS_HELP, "--simultaneous")] = False,
+    average: Annotated[str | None, o.plain(AVERAGE_HELP, metavar="by=COLUMN")] = None,
+    areas: Annotated[Path | None, o.plain(AREAS_HELP, metavar="POLYGONS")] = None,
     keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
@@ -86,7 +100,7 @@ def predict(
     check_files(reads, files, force=force)
     on_grid = grid is not None or grid_bounds is not None
     if average is not None or areas is not None:
-        _averages(
+        _write_averages(
             release, data, out, inputs, written, average, areas, coverage, plot, json,
             others=on_grid or contours or observation or simultaneous or keep is not None or page,
         )  # fmt: skip
@@ -194,12 +208,24 @@ def predict(
         warn(warnings)
 
 
-def _averages(
+def _read_average(text: str) -> dict[str, str]:
+    """What --average asks for: names of columns, by their use."""
+    if text.strip() == "all":
+        return {}
+    parts = [part.partition("=") for part in text.split(",")]
+    found = {key.strip(): value.strip() for key, _, value in parts}
+    wrong = len(found) != len(parts) or not all(found.values()) or not {*found} <= {"by", "weights"}
+    if wrong:
+        raise Refusal(FORM)
+    return found
+
+
+def _write_averages(
     release: Path,
     data: Path | None,
     out: Path | None,
     inputs: str | None,
-    form: dict[str, Any],
+    written: dict[str, Any],
     average: str | None,
     areas: Path | None,
     coverage: float,
@@ -207,26 +233,78 @@ def _averages(
     json: bool,
     others: object,
 ) -> None:
-    """Averages in place of predictions."""
-    from privgp.command.io.columns import refuse_questions
-    from privgp.release.prediction import check_coverage
-    from privgp.tables.source import Form
-
+    """Average what was published and write a table, or GeoJSON of areas. ``others``: options that do not
+    go with it."""
     if out is None or others or (data is None and areas is None):
         raise Refusal(
             "--average goes with NEW and --out, --areas with --out; neither goes with a grid, "
             "--observation, --simultaneous, --keep or --page."
         )
-    asked = {} if average is None else a.read_average(average)
+    asked = {} if average is None else _read_average(average)
     if areas is not None and "by" in asked:
         raise Refusal("--areas averages over polygons: leave out by= of --average.")
     if areas is not None and asked and data is None:
         raise Refusal("weights= of --average are those of the rows of NEW, which is not given.")
-    if out.suffix not in (a.AREA_TABLES if areas is not None else NEW_TABLES):
+    if out.suffix not in (AREA_TABLES if areas is not None else NEW_TABLES):
         raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
+    from polars import DataFrame
+
+    from privgp.command.io.columns import as_table, kept_columns, question_rows, refuse_questions
+    from privgp.command.io.results import picture_lines, write_picture, write_table
+    from privgp.models.load import load
+    from privgp.release.prediction import check_coverage
+    from privgp.tables.source import Form
+
     with refuse_questions():
         check_coverage(coverage)
-    a.write_averages(release, data, out, inputs, Form(**form), asked, areas, coverage, plot, json)
+    form = Form(**written)
+    model = open_own(release, load)
+    X: Any = None
+    more: dict[str, Any] = {}
+    if data is not None:
+        X = question_rows(model, release, data, inputs, form)
+        whole = kept_columns(model._released, data, X.columns, form)
+        for name in asked.values():
+            if name not in whole.columns:
+                raise Refusal(f"'{data}' has no column '{name}', which --average names.")
+        more = {use: whole[name] for use, name in asked.items()}
+        X = as_table(model._released.names, X)
+    with progress(2) as step, refuse_questions():
+        step("Averaging")
+        if areas is not None:
+            found = model.areas(areas, X, weights=more.get("weights"), coverage=coverage)
+        else:
+            found = model.average(X, coverage=coverage, **more)
+        step("Writing")
+        if out.suffix == ".geojson":
+            with whole_file(out) as part:
+                part.write_text(found.to_geojson(), encoding="utf-8")
+            columns = [*found.to_frame().columns]
+        else:
+            frame = DataFrame(dict(found.columns()))
+            columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
+        if plot is not None:
+            write_picture(found.plot() if areas is not None else model.plot(), plot)
+    averages = plural(len(found.labels), "average")
+    lines = [
+        f"Wrote {averages} into {out}: mean, std, and from low to high intervals of probability "
+        f"{coverage:g}."
+    ]
+    warnings = (
+        [PUBLIC_ROWS.format(out=out)] if data is not None and model.protect == "records" else []
+    )
+    facts = {
+        "averages": out,
+        "rows": len(found.labels),
+        "columns": columns,
+        "output": model.output_,
+        "coverage": coverage,
+        "plot": plot,
+        "warnings": warnings,
+    }
+    tell(facts, [*lines, *picture_lines(plot)], model.guarantee_, as_json=json)
+    if not json:
+        warn(warnings)
 
 
 def _hides_inputs(release: ReleaseValue) -> bool:

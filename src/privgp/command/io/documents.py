@@ -23,6 +23,7 @@ from privgp.release.certificate.wording import output_title
 from privgp.release.spendings import describe_spendings
 from privgp.tables.parser import list_names
 
+Facts = dict[str, Any]
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -33,7 +34,7 @@ class Document(Protocol):
     def guarantee(self) -> Guarantee | None:
         """That of what was released; None where nothing was."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         """For programs."""
 
     def describe(self) -> list[str]:
@@ -53,7 +54,7 @@ class ReleaseDocument:
     def guarantee(self) -> Guarantee:
         return self.model.guarantee_
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return certificate(self.model)
 
     def write(self, path: Path, holder: Mapping[str, str] | None) -> None:
@@ -107,10 +108,10 @@ class PlanDocument:
         made: Guarantee = estimator_for(self.plan.made_for.parameters)._guarantee(self.plan)
         return made
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Facts:
         return self._statement({self.plan.epsilon: plain_error(self.plan)})
 
-    def _statement(self, errors: Mapping[float, object]) -> dict[str, Any]:
+    def _statement(self, errors: Mapping[float, object]) -> Facts:
         return plan_statement(self.plan, self.promised, errors)
 
     def describe(self) -> list[str]:
@@ -142,7 +143,7 @@ class PlanDocument:
             part.write_text(text, encoding="utf-8")
 
 
-def plain_error(plan: Plan, epsilon: float | None = None) -> Any:
+def plain_error(plan: Plan, epsilon: float | None = None) -> object:
     """The expected error at an epsilon, a list of them for several outputs; NaN where no noise can be
     calibrated."""
     try:
@@ -154,9 +155,9 @@ def plain_error(plan: Plan, epsilon: float | None = None) -> Any:
 
 def errors_by_epsilon(
     plan: Plan, step: Callable[[str], None] = lambda label: None
-) -> dict[float, Any]:
+) -> dict[float, object]:
     """The expected error at several budgets, the planned one among them."""
-    errors: dict[float, Any] = {}
+    errors: dict[float, object] = {}
     for epsilon in sorted({*EPSILONS, plan.epsilon}):
         step(f"Computing what epsilon = {epsilon:g} buys")
         errors[epsilon] = plain_error(plan, epsilon)

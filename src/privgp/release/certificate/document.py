@@ -197,11 +197,11 @@ def plan_statement(
     made_for = plan.made_for
     assert made_for is not None
     asked = made_for.parameters
-    bounds: dict[str, Any] = {"outputs": np.array(asked.y_bounds).tolist()}
+    bounds: dict[str, object] = {"outputs": np.array(asked.y_bounds).tolist()}
     if asked.x_bounds is not None:
         bounds["inputs"] = np.array(asked.x_bounds).reshape(-1, 2).tolist()
     kinds, names = asked.columns, list(made_for.names or ())
-    stated: dict[str, Any] = {
+    stated: dict[str, object] = {
         "hash": plan.hash,
         "spent": False,
         "epsilon": plan.epsilon,

@@ -1,7 +1,7 @@
 """A certificate as one printable page without outside resources, for people who decide."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
@@ -21,6 +21,7 @@ from privgp.release.certificate.wording import (
     versions,
 )
 
+Facts = Mapping[str, Any]
 _STYLE = """
 body { font: 11pt/1.45 Georgia, serif; color: #111; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0; }
@@ -42,7 +43,7 @@ _STAMP = (
 )
 
 
-def page(certificate: Mapping[str, Any]) -> str:
+def page(certificate: Facts) -> str:
     """The HTML of a valid certificate; everything in it is escaped."""
     validate(certificate)
     c = certificate
@@ -55,7 +56,7 @@ def page(certificate: Mapping[str, Any]) -> str:
     )
 
 
-def plan_page(facts: Mapping[str, Any], picture: bytes) -> str:
+def plan_page(facts: Facts, picture: bytes) -> str:
     """A plan for whoever approves it: what would be spent on what, with a line to sign.
 
     Parameters
@@ -69,17 +70,17 @@ def plan_page(facts: Mapping[str, Any], picture: bytes) -> str:
     bounds, outputs = facts["bounds"], facts["outputs"]
     declared = ", ".join(bounds["classes"]) if bounds["classes"] else _ranges(bounds["outputs"])
     columns = {
-        "Inputs": facts["columns"],
+        "Inputs": "; ".join(facts["columns"]),
         "Bounds of the inputs": _ranges(bounds["inputs"]) if "inputs" in bounds else None,
-        "Private outputs": outputs,
+        "Private outputs": ", ".join(outputs),
         "Classes" if bounds["classes"] else "Bounds of the output": declared,
         "Person identifiers": facts["groups"],
         "Exposure": facts["exposure"],
         "Rows": f"{facts['data']['rows']:,}",
     }
     errors = {
-        _up(each["epsilon"], 5): ", ".join(
-            f"{e:.4g}" for e in np.atleast_1d(each["expected_error"])
+        f"{each['epsilon']:g}{' (this plan)' if each['epsilon'] == facts['epsilon'] else ''}": ", ".join(
+            f"{error:.4g}" for error in np.atleast_1d(each["expected_error"])
         )
         for each in facts["expected_errors"]
     }
@@ -107,8 +108,8 @@ def plan_page(facts: Mapping[str, Any], picture: bytes) -> str:
     )
 
 
-def _plan_promise(facts: Mapping[str, Any]) -> str:
-    budget = f"epsilon = {facts['epsilon']!r} and delta = {facts['delta']!r}"
+def _plan_promise(facts: Facts) -> str:
+    budget = f"epsilon = {facts['epsilon']:g} and delta = {facts['delta']:g}"
     return (
         f"A release by this plan spends {budget}, protecting {facts['unit']}. An attacker who knows "
         "everything else and has to tell which of two values is the true one is right with "
@@ -116,7 +117,7 @@ def _plan_promise(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _ranges(pairs: Any) -> str:
+def _ranges(pairs: Sequence[Sequence[float]]) -> str:
     return ", ".join(f"{low:.12g} to {high:.12g}" for low, high in np.reshape(pairs, (-1, 2)))
 
 
@@ -132,7 +133,7 @@ def _document(title: str, body: str) -> str:
     )
 
 
-def sections(certificate: Mapping[str, Any], level: int = 2) -> str:
+def sections(certificate: Facts, level: int = 2) -> str:
     """All but the promise itself, as HTML under headings of this level."""
     return "\n".join(
         f"<h{level}>{_text(title)}</h{level}>\n{_html(content)}"
@@ -141,7 +142,7 @@ def sections(certificate: Mapping[str, Any], level: int = 2) -> str:
     )
 
 
-def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
+def _sections(c: Facts) -> dict[str, Any]:
     mechanism, hyperparameters, data = c["mechanism"], c["hyperparameters"], c["data"]
     models = int(np.max(hyperparameters["models"]))
     noises = np.atleast_1d(hyperparameters.get("noise_variance", []))
@@ -191,14 +192,14 @@ def _sections(c: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _ledger_line(ledger: Mapping[str, Any] | None) -> str | None:
+def _ledger_line(ledger: Facts | None) -> str | None:
     """Where the holder's ledger has the charge; whoever has the head can hold the ledger to it."""
     if ledger is None:
         return None
     return f"entry {ledger['entry']} of dataset {ledger['dataset']}; head {ledger['head']}"
 
 
-def promise_of(c: Mapping[str, Any]) -> str:
+def promise_of(c: Facts) -> str:
     """The promise as a text of two sentences."""
     delta = repr(c["delta"]) if c["delta"] else "0: the promise is pure"
     budget = f"differentially private with epsilon = {c['epsilon']!r} and delta = {delta}"
@@ -217,7 +218,7 @@ def _up(value: float, digits: int) -> str:
     return f"{float(context.create_decimal(value)):.{digits}g}"
 
 
-def _noise(mechanism: Mapping[str, Any]) -> str:
+def _noise(mechanism: Facts) -> str:
     parts = [f"{c!r} times the sensitivity" for c in mechanism["noise_multipliers"]]
     own = ", ".join([*parts, *(f"pure epsilon {e:g}" for e in mechanism["pure_epsilons"])])
     return "; in another batch: ".join([own, *map(_noise, mechanism.get("others", []))])
