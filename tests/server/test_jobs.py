@@ -12,7 +12,7 @@ from tests.server.world import CUSTODIAN, FAST, running
 
 
 def test_a_job_that_takes_too_long_is_stopped(tmp_path):
-    with running(tmp_path, most_seconds=0.01) as world:
+    with running(tmp_path, max_job_seconds=0.01) as world:
         job = world.ask(CUSTODIAN, "POST", "/api/datasets/visits/plans", json=FAST).json()
         done = world.finished(CUSTODIAN, job)
         assert (done["state"], done["result"]) == ("failed", "")

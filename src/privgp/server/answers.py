@@ -1,7 +1,9 @@
-"""Predictions from a release. Free, and of published bytes alone."""
+"""What a release answers: predictions, views and exports. Free, and of published bytes alone."""
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,42 @@ import polars as pl
 
 from privgp.models.kept import names_of
 from privgp.server.errors import Refused, first_line
-from privgp.server.work import finite
+from privgp.server.store.store import Row
+from privgp.server.views import exports
+from privgp.server.views.page import render_release
+from privgp.server.views.view import view
+from privgp.server.work import Work, finite
+
+KEPT = 8  # models in memory
+VIEWS = {
+    "view": lambda release, output, _: json.dumps(view(release, output), allow_nan=False),
+    "csv": lambda release, output, _: exports.csv_of(release, output),
+    "geojson": lambda release, output, _: exports.geojson_of(release, output),
+    "page": render_release,
+}
+
+
+class Answers:
+    """The releases of a server, and what they answer.
+
+    Parameters
+    ----------
+    work : reads releases
+    model : what answers for a release, by its number
+
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.model = lru_cache(maxsize=KEPT)(work.model)
+
+    def text(self, asked: Row) -> str:
+        """The answer to a question: the ``points`` of a prediction as JSON, or a ``kind`` of view."""
+        model = self.model(asked["release"])
+        if "points" in asked:
+            told = predict_points(model, asked["points"], asked["coverage"])
+            return json.dumps(told, allow_nan=False)
+        return VIEWS[asked["kind"]](model._released, asked["output"], asked["dataset"])
 
 
 def predict_points(model: Any, points: list[list[Any]], coverage: float | None) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,17 +14,15 @@ from pydantic import BaseModel
 from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
-from privgp.release.release import Release
-from privgp.server import answers, reading
+from privgp.server import reading
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
+from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings, write_private
 from privgp.server.store.keys import Who
 from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id
 from privgp.server.views import exports
-from privgp.server.views.page import render_release
-from privgp.server.views.view import view as shown_view
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
@@ -53,12 +50,21 @@ class Service:
     store: Store
     work: Work
     worker: Worker
-    model: Callable[[str], Any]  # of a release
+    predictors: Predictors
 
-    def shown(self, who: Who, number: str) -> tuple[Release, str]:
-        """A release and the name of its output."""
+    def model(self, number: str) -> Any:
+        """What answers for a release."""
+        return self.predictors.answers.model(number)
+
+    def shown(self, who: Who, number: str) -> tuple[Row, str]:
+        """A release, if the key may see it, and the name of its output."""
         row = self.store.release(who, number)
-        return self.model(number)._released, self.work.declaration_of(row["dataset"]).title
+        return row, self.work.declaration_of(row["dataset"]).title
+
+    async def view(self, who: Who, kind: str, number: str) -> str:
+        """A view or an export of a release."""
+        row, output = await run_in_threadpool(self.shown, who, number)
+        return await self.predictors.view(who.key, kind, row["id"], output, row["dataset"])
 
     def log(self, who: Who, kind: str, about: str) -> None:
         """Write down who did what."""
@@ -66,9 +72,9 @@ class Service:
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
-        most = self.settings.most_waiting
+        most = self.settings.max_jobs_per_key
         once: Row = {"retry": retry, "digest": digest, "alone": kind == RELEASE}
-        job = self.store.add_job(who, kind, dataset, asked, most_waiting=most, **once)
+        job = self.store.add_job(who, kind, dataset, asked, max_jobs_per_key=most, **once)
         self.worker.wake()
         return _only(job, JOB)
 
@@ -295,21 +301,20 @@ def release(s: Served, who: Anybody, number: str) -> Row:
 
 
 @router.post("/releases/{number}/predict", response_model=dict[str, Any])
-def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
+async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
     """The released function at any points: free, as often as you like."""
-    row = s.store.release(who, number)
-    if len(asked.points) > s.settings.most_points:
-        raise Refused(422, f"At most {s.settings.most_points} points at a time.")
+    row = await run_in_threadpool(s.store.release, who, number)
+    if len(asked.points) > s.settings.max_points:
+        raise Refused(422, f"At most {s.settings.max_points} points at a time.")
     coverage = asked.coverage if asked.interval else None
-    told = answers.predict_points(s.model(row["id"]), asked.points, coverage)
-    # Thousands of plain numbers: the framework's own encoder would look at each of them.
-    return Response(json.dumps(told, allow_nan=False), media_type="application/json")
+    text = await s.predictors.predict(who.key, row["id"], asked.points, coverage)
+    return Response(text, media_type="application/json")
 
 
-@router.get("/releases/{number}/view")
-def view(s: Served, who: Anybody, number: str) -> Row:
+@router.get("/releases/{number}/view", response_class=Response)
+async def view(s: Served, who: Anybody, number: str) -> Response:
     """The curve, the map or slices, with the privacy noise apart."""
-    return shown_view(*s.shown(who, number))
+    return Response(await s.view(who, "view", number), media_type="application/json")
 
 
 @router.get("/releases/{number}/certificate")
@@ -335,31 +340,31 @@ def file(s: Served, who: Anybody, number: str) -> Response:
 
 
 @router.get("/releases/{number}/table.csv", response_class=Response)
-def table(s: Served, who: Anybody, number: str) -> Response:
+async def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
-    text = exports.csv_of(*s.shown(who, number))
+    text = await s.view(who, "csv", number)
     return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
 
 
 @router.get("/releases/{number}/map.geojson", response_class=Response)
-def map_geojson(s: Served, who: Anybody, number: str) -> Response:
+async def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
-    text = exports.geojson_of(*s.shown(who, number))
+    text = await s.view(who, "geojson", number)
     return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
 
 
 @router.get("/releases/{number}/script.py", response_class=Response)
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
-    text = exports.script_of(*s.shown(who, number), f"{number}.privgp")
+    row, output = s.shown(who, number)
+    text = exports.script_of(s.model(row["id"])._released, output, f"{number}.privgp")
     return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
 
 
 @router.get("/releases/{number}/page.html", response_class=Response)
-def published_page(s: Served, who: Anybody, number: str) -> Response:
+async def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
-    dataset = s.store.release(who, number)["dataset"]
-    text = render_release(*s.shown(who, number), dataset)
+    text = await s.view(who, "page", number)
     return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 
@@ -400,7 +405,7 @@ def _keep_table(s: Service, who: Who, body: bytes, ending: str) -> Row:
     path = s.settings.tables / name
     write_private(path, body)
     try:
-        reading.check_rows(path, s.settings.most_rows)
+        reading.check_rows(path, s.settings.max_rows)
     except Refused:
         path.unlink()
         raise

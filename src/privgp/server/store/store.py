@@ -150,7 +150,7 @@ class Jobs(Rows):
         *,
         retry: str,
         digest: str,
-        most_waiting: int,
+        max_jobs_per_key: int,
         alone: bool = False,
     ) -> Row:
         """The job of this key and retry key: a new one, or the one there is; a failed one is tried
@@ -174,7 +174,7 @@ class Jobs(Rows):
                 raise Refused(409, "This plan was carried out already: make another one.")
             busy = and_(c.key == who.key, c.state.in_((WAITING, RUNNING)))
             waiting = connection.execute(select(func.count()).where(busy)).scalar() or 0
-            if waiting >= most_waiting:
+            if waiting >= max_jobs_per_key:
                 raise Refused(429, "This key has too many jobs waiting: try again later.")
             last = connection.execute(select(func.max(c.place))).scalar() or 0
             made = {
