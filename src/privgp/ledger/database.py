@@ -97,11 +97,14 @@ class Database:
     Parameters
     ----------
     url : ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``
+    pooled : whether connections to a file of SQLite stay open between transactions. A copy of the
+        file alone then lacks what is in the file beside it (``-wal``)
 
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, pooled: bool = False) -> None:
         self.url = check_url(url).difference_update_query([ANCHOR])
+        self.pooled = pooled
         self._engine: Engine | None = None
         self._process = 0
         self.migrate(MIGRATIONS, VERSIONS, REVISION)
@@ -172,7 +175,8 @@ class Database:
     def _open_engine(self) -> Engine:
         if self.file is None:
             return create_engine(self.url, pool_pre_ping=True, max_overflow=MOST_CONNECTIONS)
-        engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=NullPool)
+        pool: Any = {"max_overflow": MOST_CONNECTIONS} if self.pooled else {"poolclass": NullPool}
+        engine = create_engine(self.url, connect_args={"timeout": WAIT}, **pool)
         event.listen(engine, "connect", _set_up)
         event.listen(engine, "begin", _begin)
         return engine
@@ -183,7 +187,7 @@ class Database:
         bare = URL.create(
             url.drivername, url.username, None, url.host, url.port, url.database, url.query
         )
-        return {"url": bare, "_engine": None, "_process": 0}
+        return {"url": bare, "pooled": self.pooled, "_engine": None, "_process": 0}
 
 
 def check_url(url: str) -> URL:

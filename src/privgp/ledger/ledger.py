@@ -28,12 +28,15 @@ class Ledger:
     anchor : a file that every charge renews, so that an older copy of the database is found;
         also given as ``?anchor=FILE`` at the url's end. By default it lies beside the file of
         SQLite, and PostgreSQL has none.
+    pooled : whether connections to a file of SQLite stay open, which is faster for many charges
 
     """
 
-    def __init__(self, url: str, *, anchor: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, url: str, *, anchor: str | os.PathLike[str] | None = None, pooled: bool = False
+    ) -> None:
         given = check_url(url).query.get(ANCHOR) if anchor is None else os.fspath(anchor)
-        self.database = Database(url)
+        self.database = Database(url, pooled=pooled)
         file = self.database.file
         beside = None if file is None else file.with_name(f"{file.name}.anchor")
         path = beside if given is None else Path(str(given)).absolute()

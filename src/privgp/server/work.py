@@ -71,7 +71,7 @@ class Work:
     def of(cls, settings: Settings) -> Self:
         """The work of a server with these settings, on its database."""
         settings.create_folders()
-        ledger = Ledger(settings.url)
+        ledger = Ledger(settings.url, pooled=True)
         store = Store(ledger.database)
         return cls(settings, ledger, store, functions.Keeper(settings, store))
 
