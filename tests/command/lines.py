@@ -143,6 +143,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),
     "--reserve": (*NUMBER, "-1", "2"),
+    "--settings": ("", "nonsense", "v.csv", "\0"),
     "--host": ("",), "--data": ("v.csv", "v.csv/new", "\0"), "--port": (*COUNT, "70000"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.

@@ -1,5 +1,7 @@
 """``privgp serve``: a place to ask, with budgets that cannot be overspent."""
 
+from __future__ import annotations
+
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

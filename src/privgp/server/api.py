@@ -19,7 +19,7 @@ from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, 
 from privgp.server.errors import Refused, absent, first_line
 from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
-from privgp.server.settings import Settings, write_private
+from privgp.server.settings import Settings, new_private_file
 from privgp.server.store.keys import Who
 from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id
 from privgp.server.views import exports
@@ -142,7 +142,8 @@ async def add_table(
     ending: Literal["csv", "parquet"] = "csv",
 ) -> Row:
     """Upload a private table, as the body of the request; it stays on the server."""
-    return await run_in_threadpool(_keep_table, s, who, await request.body(), ending)
+    name, _ = await _keep_table(s, who, request, ending)
+    return {"table": name}
 
 
 @router.get("/tables")
@@ -378,8 +379,9 @@ async def add_update(
     ending: Literal["csv", "parquet"] = "csv",
 ) -> Row:
     """Measure rows of new people, the body of the request, and learn from all measurements."""
-    body = await request.body()
-    return await run_in_threadpool(_start_update, s, who, number, once, body, ending)
+    await run_in_threadpool(s.store.release, who, number)
+    name, digest = await _keep_table(s, who, request, ending)
+    return await run_in_threadpool(_start_update, s, who, number, once, name, digest)
 
 
 @router.get("/jobs/{number}")
@@ -387,30 +389,36 @@ def job(s: Served, who: Anybody, number: str) -> Row:
     return _only(s.store.job(who, number), JOB)
 
 
-def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, ending: str) -> Row:
+def _start_update(s: Service, who: Who, number: str, once: str, table: str, digest: str) -> Row:
+    """Start the job, or find the one that was started with the same rows, whose table is there."""
+    path = s.settings.tables / table
     row = s.store.release(who, number)
-    told = hashlib.sha256(body).hexdigest()  # in the job's row, which nobody is shown
-    if s.store.has_job(who, UPDATE, once):
-        return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
-    declared = s.work.declaration_of(row["dataset"])
-    kept = _keep_table(s, who, body, ending)["table"]
-    declared.all_columns(declared.usual_model(), s.settings.tables / kept)
-    asked = {"release": number, "table": kept}
-    return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
-
-
-def _keep_table(s: Service, who: Who, body: bytes, ending: str) -> Row:
-    """Write a table that can be read into the server's folder. How many rows it has may be private."""
-    name = f"upload-{new_id()}.{ending}"
-    path = s.settings.tables / name
-    write_private(path, body)
     try:
-        reading.check_rows(path, s.settings.max_rows)
+        if s.store.has_job(who, UPDATE, once):
+            path.unlink()
+            return s.start(who, UPDATE, row["dataset"], {}, once, number, digest)
+        declared = s.work.declaration_of(row["dataset"])
+        declared.all_columns(declared.usual_model(), path)
     except Refused:
-        path.unlink()
+        path.unlink(missing_ok=True)
         raise
-    s.log(who, "table uploaded", name)
-    return {"table": name}
+    asked = {"release": number, "table": table}
+    return s.start(who, UPDATE, row["dataset"], asked, once, number, digest)
+
+
+async def _keep_table(s: Service, who: Who, request: Request, ending: str) -> tuple[str, str]:
+    """Write a table into the server's folder as it comes; its name and its SHA-256. How many rows it
+    has may be private."""
+    name, digest = f"upload-{new_id()}.{ending}", hashlib.sha256()
+    path = s.settings.tables / name
+    with new_private_file(path) as file:
+        async for part in request.stream():
+            digest.update(part)
+            await run_in_threadpool(file.write, part)
+        file.flush()
+        await run_in_threadpool(reading.check_table, path, s.settings)
+    await run_in_threadpool(s.log, who, "table uploaded", name)
+    return name, digest.hexdigest()
 
 
 def _dataset(s: Service, row: Row) -> Row:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, BinaryIO, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator
 from pydantic_settings import (
@@ -181,8 +181,14 @@ def hold_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write a new file that nobody but the server's user may read, whatever the umask is."""
+@contextmanager
+def new_private_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file that nobody but the server's user may read, whatever the umask is. It is gone if the
+    body fails."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         os.fchmod(file.fileno(), 0o600)
-        file.write(data)
+        try:
+            yield file
+        except BaseException:
+            path.unlink()
+            raise
