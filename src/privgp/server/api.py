@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
+from privgp.ledger.chain import APPROVAL, REJECTION
 from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
@@ -21,7 +22,7 @@ from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings, new_private_file
 from privgp.server.store.keys import Who
-from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id
+from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id, now
 from privgp.server.views import exports
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
@@ -29,6 +30,7 @@ ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^
 Once = Annotated[str, ONCE]
 MOST_EVENTS = 500
 RELEASED = "released"
+NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be found."
 JOB = ("id", "kind", "dataset", "state", "progress", "doing", "result", "error", "made_at")
 
 
@@ -69,6 +71,12 @@ class Service:
     def log(self, who: Who, kind: str, about: str) -> None:
         """Write down who did what."""
         self.store.log(who.key, kind, about)
+
+    def decide(self, who: Who, kind: str, plan: Row) -> None:
+        """Write an approval or a rejection of a plan into the chain of its account."""
+        key = f"plan {plan['id']} by key {who.key} at {now()}"
+        request = json.dumps({"plan": json.loads(plan["told"])["hash"], "key": who.key})
+        self.work.account_of(plan["dataset"]).decide(kind, key, request.encode("ascii"))
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
@@ -212,12 +220,22 @@ def ledger(s: Served, who: Anybody, name: str) -> Row:
 
 @router.get("/ledger/verify")
 def verify(s: Served, _: Custodian) -> Row:
-    """Whether every chain is whole."""
+    """Whether every chain is whole and signed, and whether an older copy would be found."""
+    found = s.work.ledger
     try:
-        s.work.ledger.verify()
+        found.verify()
     except LedgerTampered as problem:
-        return {"whole": False, "told": first_line(problem)}
-    return {"whole": True, "told": "Every chain is whole."}
+        return {"whole": False, "anchored": found.is_anchored, "told": first_line(problem)}
+    told = "Every chain is whole." if found.is_anchored else f"Every chain is whole. {NO_ANCHOR}"
+    return {"whole": True, "anchored": found.is_anchored, "told": told}
+
+
+@router.get("/ledger/key", response_class=Response)
+def public_key(s: Served, _: Anybody) -> Response:
+    """The public key of the ledger, by which certificates are checked anywhere."""
+    assert s.work.ledger.key is not None
+    pem = s.work.ledger.key.public_pem
+    return _download(pem.encode("ascii"), "ledger-key.pem", "application/x-pem-file")
 
 
 @router.post("/datasets/{name}/plans", status_code=202)
@@ -241,7 +259,10 @@ def plan(s: Served, who: Anybody, number: str) -> Row:
 
 @router.post("/plans/{number}/approve")
 def approve(s: Served, who: Custodian, number: str) -> Row:
-    """Allow the plan to be carried out."""
+    """Allow the plan to be carried out; the approval is an entry of the ledger."""
+    row = s.store.plan(who, number)
+    if not row["approved_at"]:
+        s.decide(who, APPROVAL, row)
     s.store.approve(who, number)
     s.log(who, "plan approved", number)
     return _plan(s, s.store.plan(who, number), short=True)
@@ -250,9 +271,10 @@ def approve(s: Served, who: Custodian, number: str) -> Row:
 @router.post("/plans/{number}/reject")
 def reject(s: Served, who: Custodian, number: str) -> Row:
     """Reject a plan, or withdraw its approval before it is carried out."""
-    s.store.plan(who, number)
+    row = s.store.plan(who, number)
     if s.store.job_of(RELEASE, {"plan": number}) is not None:
         raise Refused(409, "The plan is being carried out, or was.")
+    s.decide(who, REJECTION, row)
     s.store.reject(who, number)
     s.log(who, "plan rejected", number)
     return _plan(s, s.store.plan(who, number), short=True)

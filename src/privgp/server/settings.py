@@ -39,6 +39,10 @@ class Settings(BaseSettings):
     ledger: Annotated[
         str | None, Field(description="URL of the ledger; default: an SQLite file in `data`")
     ] = None
+    signing_key: Annotated[
+        Path | None,
+        Field(description="Ed25519 key that signs the ledger's entries; default: a file in `data`"),
+    ] = None
     secure: Annotated[bool, Field(description="send sign-in cookies over TLS only")] = False
     hosts: Annotated[
         tuple[str, ...],
@@ -147,6 +151,11 @@ class Settings(BaseSettings):
     @property
     def url(self) -> str:
         return self.ledger or f"sqlite:///{self.data / 'ledger.db'}"
+
+    @property
+    def key_file(self) -> Path:
+        """The private key that signs the ledger's entries."""
+        return self.signing_key or self.data / "signing-key.pem"
 
     @property
     def tables(self) -> Path:

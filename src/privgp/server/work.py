@@ -71,7 +71,7 @@ class Work:
     def of(cls, settings: Settings) -> Self:
         """The work of a server with these settings, on its database."""
         settings.create_folders()
-        ledger = Ledger(settings.url, pooled=True)
+        ledger = Ledger(settings.url, signing_key=settings.key_file, pooled=True)
         store = Store(ledger.database)
         return cls(settings, ledger, store, functions.Keeper(settings, store))
 

@@ -1,6 +1,6 @@
 """The server's tables, beside those of the ledger. They hold no private value."""
 
-from sqlalchemy import Column, Float, ForeignKey, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
@@ -71,6 +71,7 @@ jobs = Table(
     Column("progress", Float, nullable=False, default=0.0),
     Column("started", Integer, nullable=False, default=0),  # the order of starts; 0: not yet
     UniqueConstraint("key", "kind", "retry"),
+    Index("ix_server_jobs_state", "state"),
 )
 releases = Table(
     "server_releases",

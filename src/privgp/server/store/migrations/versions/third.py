@@ -15,14 +15,6 @@ REFERENCES = {
     "releases": (DATASET,),
     "functions": (DATASET,),
 }
-INDEXES = {
-    "grants": ("dataset",),
-    "sessions": ("key",),
-    "plans": ("dataset",),
-    "jobs": ("state", "key", "dataset"),
-    "releases": ("dataset",),
-    "functions": ("dataset",),
-}
 
 
 def upgrade() -> None:
@@ -32,9 +24,9 @@ def upgrade() -> None:
             for column, other, named in references:
                 name = f"server_{table}_{column}_fkey"
                 batch.create_foreign_key(name, other, [column], [named])
-    for table, columns in INDEXES.items():
-        for column in columns:
-            op.create_index(f"server_{table}_{column}", f"server_{table}", [column])
+        for column, *_ in references:
+            op.create_index(f"ix_server_{table}_{column}", f"server_{table}", [column])
+    op.create_index("ix_server_jobs_state", "server_jobs", ["state"])
 
 
 def downgrade() -> None:
