@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -18,10 +19,10 @@ from privgp.server.views.view import view
 from privgp.server.work import Work, finite
 
 KEPT = 8  # models in memory
-VIEWS = {
-    "view": lambda release, output, _: json.dumps(view(release, output), allow_nan=False),
-    "csv": lambda release, output, _: exports.csv_of(release, output),
-    "geojson": lambda release, output, _: exports.geojson_of(release, output),
+VIEWS: dict[str, Callable[..., str]] = {
+    "view": lambda release, output: json.dumps(view(release, output), allow_nan=False),
+    "csv": exports.csv_of,
+    "geojson": exports.geojson_of,
     "page": render_release,
 }
 
@@ -46,7 +47,7 @@ class Answers:
         if "points" in asked:
             told = predict_points(model, asked["points"], asked["coverage"])
             return json.dumps(told, allow_nan=False)
-        return VIEWS[asked["kind"]](model._released, asked["output"], asked["dataset"])
+        return VIEWS[asked["kind"]](model._released, *asked["words"])
 
 
 def predict_points(model: Any, points: list[list[Any]], coverage: float | None) -> dict[str, Any]:

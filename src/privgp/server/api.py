@@ -66,7 +66,8 @@ class Service:
     async def view(self, who: Who, kind: str, number: str) -> str:
         """A view or an export of a release."""
         row, output = await run_in_threadpool(self.shown, who, number)
-        return await self.predictors.view(who.key, kind, row["id"], output, row["dataset"])
+        title = (row["dataset"],) if kind == "page" else ()
+        return await self.predictors.view(who.key, kind, row["id"], output, *title)
 
     def log(self, who: Who, kind: str, about: str) -> None:
         """Write down who did what."""

@@ -75,13 +75,25 @@ class Predictors:
             raise several.exceptions[0] from None
         return await run_in_threadpool(_join, texts)
 
-    async def view(self, owner: str, kind: str, release: str, output: str, dataset: str) -> str:
-        """A view or an export of a release, which is made once: a release never changes."""
-        name = json.dumps([kind, release])
+    async def view(self, owner: str, kind: str, release: str, *words: str) -> str:
+        """A view or an export of a release, which is made once: a release never changes.
+
+        Parameters
+        ----------
+        owner
+            The key that asks.
+        kind
+            One of ``VIEWS``.
+        release
+            Its number.
+        words
+            What the kind takes besides: what the output is called, and for a page its title.
+
+        """
+        name = json.dumps([kind, release, *words])
         text = self._views.get(name)
         if text is None:
-            told = {"output": output, "dataset": dataset}
-            text = await self._ask(owner, {"kind": kind, "release": release, **told})
+            text = await self._ask(owner, {"kind": kind, "release": release, "words": words})
         self._views[name] = text
         self._views.move_to_end(name)
         while sum(map(len, self._views.values())) > MAX_KEPT:

@@ -47,10 +47,7 @@ def upgrade() -> None:
         for made in trigger_texts("sqlite"):
             op.execute(made)
         return
-    op.execute(
-        "CREATE FUNCTION privgp_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ {BODY} $$"
-    )
+    op.execute(f"CREATE FUNCTION privgp_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ {BODY} $$")
     for table in TABLES:
         op.execute(
             f"CREATE TRIGGER {table}_update_delete BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
