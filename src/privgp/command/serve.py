@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from privgp.command import options as o
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on
@@ -82,7 +82,7 @@ def serve(
         listen(made, place)
 
 
-def _load(file: Path | None, given: dict[str, Any]) -> Settings:
+def _load(file: Path | None, given: dict[str, object]) -> Settings:
     """Settings from a file, the environment and options, or a refusal that names the setting."""
     from pydantic import ValidationError
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 from privgp.ledger.errors import LedgerUnreachable
@@ -182,8 +182,8 @@ class Database:
     def _open_engine(self) -> Engine:
         if self.file is None:
             return create_engine(self.url, pool_pre_ping=True, max_overflow=MOST_CONNECTIONS)
-        pool: Any = {"max_overflow": MOST_CONNECTIONS} if self.pooled else {"poolclass": NullPool}
-        engine = create_engine(self.url, connect_args={"timeout": WAIT}, **pool)
+        pool = QueuePool if self.pooled else NullPool
+        engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=pool)
         event.listen(engine, "connect", _set_up)
         event.listen(engine, "begin", _begin)
         return engine

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privgp.ledger.errors import LedgerError, LedgerTampered
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from privgp.ledger.chain import Entry
 
+Stated = dict[str, str | float | bool]
 SIGNATURE = "signature"
 NOT_SIGNED = "is not signed by this key"
 
@@ -53,14 +54,19 @@ class SigningKey:
             s.Encoding.PEM, s.PublicFormat.SubjectPublicKeyInfo
         ).decode("ascii")
 
-    def sign(self, stated: Mapping[str, Any]) -> str:
+    def sign(self, stated: Mapping[str, object]) -> str:
         """The signature of what is stated, as hexadecimal digits."""
         return self._key.sign(_statement(stated)).hex()
 
 
-def state_entry(entry: Entry) -> dict[str, Any]:
+def state_entry(entry: Entry) -> Stated:
     """What is signed of an entry: its place, its head, and what a charge guarantees."""
-    stated = {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash, "at": entry.at}
+    stated: Stated = {
+        "dataset": entry.dataset,
+        "entry": entry.number,
+        "head": entry.hash,
+        "at": entry.at,
+    }
     promised = entry.promised
     if promised is None:
         return stated
@@ -91,7 +97,7 @@ def check_entries(entries: list[Entry], public_pem: str) -> None:
             raise LedgerTampered(f"entry {entry.number} of dataset {entry.dataset!r} {NOT_SIGNED}.")
 
 
-def check_certificate(certificate: Mapping[str, Any], public_pem: str) -> dict[str, Any]:
+def check_certificate(certificate: Mapping[str, object], public_pem: str) -> Stated:
     """What a ledger signed of the release that a certificate is about.
 
     Parameters
@@ -138,7 +144,7 @@ def read_public_key(public_pem: str) -> Ed25519PublicKey:
     return found
 
 
-def _at_least(certificate: Mapping[str, Any], stated: Mapping[str, Any]) -> bool:
+def _at_least(certificate: Mapping[str, object], stated: Mapping[str, object]) -> bool:
     """Whether a certificate admits to what was charged: several charges may add up to it."""
     try:
         return all(float(certificate[name]) >= float(stated[name]) for name in ("epsilon", "delta"))
@@ -146,7 +152,7 @@ def _at_least(certificate: Mapping[str, Any], stated: Mapping[str, Any]) -> bool
         return False
 
 
-def _is_signed(key: Ed25519PublicKey, stated: Mapping[str, Any], signature: object) -> bool:
+def _is_signed(key: Ed25519PublicKey, stated: Mapping[str, object], signature: object) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -156,7 +162,7 @@ def _is_signed(key: Ed25519PublicKey, stated: Mapping[str, Any], signature: obje
     return True
 
 
-def _statement(stated: Mapping[str, Any]) -> bytes:
+def _statement(stated: Mapping[str, object]) -> bytes:
     text = json.dumps(["privgp entry 1", dict(stated)], sort_keys=True, separators=(",", ":"))
     return text.encode("ascii")
 

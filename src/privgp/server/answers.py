@@ -50,12 +50,14 @@ class Answers:
         return VIEWS[asked["kind"]](model._released, *asked["words"])
 
 
-def predict_points(model: Any, points: list[list[Any]], coverage: float | None) -> dict[str, Any]:
+def predict_points(
+    model: Any, points: list[list[float | str]], coverage: float | None
+) -> dict[str, object]:
     """Mean and std at every point, of classes probabilities; and intervals of this coverage. With several
     outputs, a number for each at every point."""
     if any(len(point) != model.n_features_in_ for point in points):
         raise Refused(422, f"Every point must have {model.n_features_in_} cells.")
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     with np.errstate(all="ignore"):
         try:
             X = _table(model, points)
@@ -75,7 +77,7 @@ def predict_points(model: Any, points: list[list[Any]], coverage: float | None) 
     return {**told, **{name: finite(values).tolist() for name, values in found.items()}}
 
 
-def _table(model: Any, points: list[list[Any]]) -> Any:
+def _table(model: Any, points: list[list[float | str]]) -> Any:
     """Points as a model takes them: cells by the names of its columns, or numbers."""
     names = names_of(model)
     if model.inputs_ is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from typing import Any
 
 from anyio import create_task_group
 from fastapi.concurrency import run_in_threadpool
@@ -42,7 +41,7 @@ class Predictors:
             each.warm()
 
     async def predict(
-        self, owner: str, release: str, points: list[list[Any]], coverage: float | None
+        self, owner: str, release: str, points: list[list[float | str]], coverage: float | None
     ) -> str:
         """Predictions as JSON, a part of the points in every turn.
 

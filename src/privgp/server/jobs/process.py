@@ -49,7 +49,7 @@ class Process:
             return End.OVER if answer == OVER else self._kill(End.LOST)
         return answer
 
-    def ask(self, settings: Settings, asked: dict[str, Any]) -> str:
+    def ask(self, settings: Settings, asked: dict[str, object]) -> str:
         """The text that answers a question to a release, or Refused."""
         answer = self._exchange(settings, {"asked": asked}, lambda: False)
         if not isinstance(answer, bytes) or not answer.startswith(b"{"):
@@ -60,7 +60,7 @@ class Process:
         return str(told["text"])
 
     def _exchange(
-        self, settings: Settings, told: dict[str, Any], stop: Callable[[], bool]
+        self, settings: Settings, told: dict[str, object], stop: Callable[[], bool]
     ) -> bytes | End:
         """A line to the process, and the line that it answers, or why there is none."""
         line = json.dumps({"settings": settings.model_dump(mode="json"), **told})
