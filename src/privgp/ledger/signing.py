@@ -146,10 +146,11 @@ def read_public_key(public_pem: str) -> Ed25519PublicKey:
 
 def _at_least(certificate: Mapping[str, object], stated: Mapping[str, object]) -> bool:
     """Whether a certificate admits to what was charged: several charges may add up to it."""
-    try:
-        return all(float(certificate[name]) >= float(stated[name]) for name in ("epsilon", "delta"))
-    except (KeyError, TypeError, ValueError):
-        return False
+    pairs = [(certificate.get(name), stated.get(name)) for name in ("epsilon", "delta")]
+    return all(
+        isinstance(own, float | int) and isinstance(charged, float | int) and own >= charged
+        for own, charged in pairs
+    )
 
 
 def _is_signed(key: Ed25519PublicKey, stated: Mapping[str, object], signature: object) -> bool:
