@@ -503,6 +503,6 @@ def test_a_trigger_that_does_something_else_is_found(tmp_path):
 
 def test_a_ledger_without_an_anchor_is_known_as_such(tmp_path):
     ledger = Ledger(f"sqlite:///{tmp_path / 'l.db'}")
-    assert not ledger.is_anchored
+    assert not ledger.has_anchor
     ledger.open("visits", epsilon=1.0, delta=1e-5)
-    assert ledger.is_anchored
+    assert ledger.has_anchor

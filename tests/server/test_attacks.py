@@ -57,7 +57,7 @@ def test_no_owner_has_more_than_its_share_at_once():
 
     turns = asyncio.run(all_of_them())
     assert most == 2
-    assert (turns.waiting, turns.running.total()) == (0, 0)
+    assert (turns.queue_length, turns.running.total()) == (0, 0)
 
 
 def test_whoever_gives_up_leaves_the_queue():
@@ -73,12 +73,12 @@ def test_whoever_gives_up_leaves_the_queue():
             with pytest.raises(Busy):
                 await wait(turns, 0.01)
             gone.cancel()
-            assert turns.waiting >= 1
+            assert turns.queue_length >= 1
         return await next_one, turns
 
     served, turns = asyncio.run(all_of_them())
     assert served
-    assert (turns.waiting, turns.running.total()) == (0, 0)
+    assert (turns.queue_length, turns.running.total()) == (0, 0)
 
 
 def test_what_is_done_for_a_client_that_went_away_is_cancelled(world, tmp_path):

@@ -99,12 +99,12 @@ def verify(
             found.verify(head, public)
             accounts = plural(len(found.accounts()), "account")
             lines.append(f"Verified: {accounts}, every chain is whole.")
-            lines += [] if found.is_anchored else [NO_ANCHOR]
+            lines += [] if found.has_anchor else [NO_ANCHOR]
     except LedgerTampered as problem:
         raise Failure(one_line(f"Tampered: {problem}")) from None
     except LedgerError as problem:
         raise refusal(problem) from None
-    anchored = None if ledger is None else found.is_anchored
+    anchored = None if ledger is None else found.has_anchor
     tell({"verified": True, "anchored": anchored}, lines, None, as_json=json)
 
 

@@ -173,7 +173,7 @@ class Ledger:
         return True
 
     @property
-    def is_anchored(self) -> bool:
+    def has_anchor(self) -> bool:
         """Whether an older copy of the database would be found."""
         return self.anchor is not None and self.anchor.path.exists()
 

@@ -93,7 +93,7 @@ def check_entries(entries: list[Entry], public_pem: str) -> None:
     key, begun = read_public_key(public_pem), False
     for entry in entries:
         begun = begun or entry.signature is not None
-        if begun and not _is_signed(key, state_entry(entry), entry.signature or ""):
+        if begun and not _verifies(key, state_entry(entry), entry.signature or ""):
             raise LedgerTampered(f"entry {entry.number} of dataset {entry.dataset!r} {NOT_SIGNED}.")
 
 
@@ -122,7 +122,7 @@ def check_certificate(certificate: Mapping[str, object], public_pem: str) -> Sta
     if not isinstance(found, Mapping) or SIGNATURE not in found:
         raise LedgerTampered("the certificate names no charge with a signature.")
     stated = {name: value for name, value in found.items() if name != SIGNATURE}
-    if not _is_signed(read_public_key(public_pem), stated, found[SIGNATURE]):
+    if not _verifies(read_public_key(public_pem), stated, found[SIGNATURE]):
         raise LedgerTampered(f"the charge of the certificate {NOT_SIGNED}.")
     same = all(certificate.get(name) == stated.get(name) for name in ("unit", "simulation"))
     if not same or not _at_least(certificate, stated):
@@ -153,7 +153,7 @@ def _at_least(certificate: Mapping[str, object], stated: Mapping[str, object]) -
     )
 
 
-def _is_signed(key: Ed25519PublicKey, stated: Mapping[str, object], signature: object) -> bool:
+def _verifies(key: Ed25519PublicKey, stated: Mapping[str, object], signature: object) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:

@@ -226,9 +226,9 @@ def verify(s: Served, _: Custodian) -> Row:
     try:
         found.verify()
     except LedgerTampered as problem:
-        return {"whole": False, "anchored": found.is_anchored, "told": first_line(problem)}
-    told = "Every chain is whole." if found.is_anchored else f"Every chain is whole. {NO_ANCHOR}"
-    return {"whole": True, "anchored": found.is_anchored, "told": told}
+        return {"whole": False, "anchored": found.has_anchor, "told": first_line(problem)}
+    told = "Every chain is whole." if found.has_anchor else f"Every chain is whole. {NO_ANCHOR}"
+    return {"whole": True, "anchored": found.has_anchor, "told": told}
 
 
 @router.get("/ledger/key", response_class=Response)

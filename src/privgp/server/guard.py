@@ -207,7 +207,7 @@ class Guard:
     async def _guard_request(self, scope: Message, request: Request) -> None:
         headers = dict(scope["headers"])
         path, refuse = scope["path"], request.refuse
-        if not self._is_served(headers.get(b"host")):
+        if not self._accepts_host(headers.get(b"host")):
             return await refuse(400, "This host name is not among the settings' hosts.")
         try:
             who = await asyncio.to_thread(self._who, headers)
@@ -269,7 +269,7 @@ class Guard:
         async with turns.turn(owner, self.settings.max_wait_seconds):
             await self.application(scope, request.receive, request.send)
 
-    def _is_served(self, host: bytes | None) -> bool:
+    def _accepts_host(self, host: bytes | None) -> bool:
         """Whether requests to this name are for this server; a page of another name is not."""
         if host is None:  # no browser leaves it out
             return True

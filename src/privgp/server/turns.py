@@ -54,7 +54,7 @@ class Turns:
             self._give_back(owner)
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """How many wait."""
         return sum(map(len, self._waiting.values()))
 
