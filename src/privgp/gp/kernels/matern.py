@@ -21,8 +21,10 @@ def _profile(kernel: Kernel, s: Array) -> Array:
         return np.exp(-0.5 * s)
     if nu not in (0.5, 1.5, 2.5):
         return _bessel(s, nu, 0.0)
-    distance = np.sqrt(2.0 * nu * s)
-    decay = np.exp(-distance)
+    distance = 2.0 * nu * s
+    np.sqrt(distance, out=distance)
+    decay = np.negative(distance)
+    np.exp(decay, out=decay)
     if nu == 0.5:
         return decay
     if nu == 2.5:  # 1 + d + d^2 / 3 by Horner, in place
