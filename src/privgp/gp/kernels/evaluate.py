@@ -228,8 +228,18 @@ def _leaf_by_rows(kernel: Any, X: Array, Z: Array | None) -> ByRows:
         constant = float(kind.profile(kernel, np.zeros(1))[0])
         return lambda rows: constant
     unit = np.broadcast_to(np.asarray(getattr(kernel, kind.unit), float), (X.shape[1],))
+    if X.shape[1] == 1 and (along := kind.along(kernel)) is not None:
+        factor, decay = along
+        x, z = X[:, 0] / unit * factor, columns[:, 0] / unit * factor
+        return lambda rows: decay(_differences(x[rows], z))
     apart, profile = _square_distances_by_rows(X / unit, columns / unit), kind.profile
     return lambda rows: profile(kernel, apart(rows))
+
+
+def _differences(x: Array, z: Array) -> Array:
+    """Distances of numbers, (numbers of x, numbers of z)."""
+    apart: Array = np.subtract.outer(x, z)
+    return np.abs(apart, out=apart)
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -398,12 +408,7 @@ def _square_distances_by_rows(X: Array, Z: Array) -> Callable[[slice], Array]:
     if X.shape[1] == 1:
         x, z = X[:, 0], Z[:, 0]
 
-        def subtract(rows: slice) -> Array:
-            apart = np.subtract.outer(x[rows], z)
-            apart *= apart
-            return apart
-
-        return subtract
+        return lambda rows: np.asarray(np.square(np.subtract.outer(x[rows], z)))
     centre = Z.mean(axis=0)
     X, Z = X - centre, Z - centre
     lengths, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
@@ -411,7 +416,7 @@ def _square_distances_by_rows(X: Array, Z: Array) -> Callable[[slice], Array]:
     right = np.vstack([-2.0 * Z.T, np.ones(len(Z)), others])
 
     def multiply(rows: slice) -> Array:
-        apart = left[rows] @ right
+        apart: Array = left[rows] @ right
         return np.maximum(apart, 0.0, out=apart)
 
     return multiply
