@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
@@ -65,7 +65,9 @@ def _smooth_ranks(knots: Array, ranks: Array) -> Callable[[Array], Array]:
     return partial(_rank, curve, float(ranks[0]), (places[0], places[-1]))
 
 
-def _rank(curve: Any, single: float, ends: tuple[float, float], x: Array) -> Array:
+def _rank(
+    curve: PchipInterpolator | None, single: float, ends: tuple[float, float], x: Array
+) -> Array:
     return np.full(len(x), single) if curve is None else np.asarray(curve(np.clip(x, *ends)))
 
 

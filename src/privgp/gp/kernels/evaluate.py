@@ -87,7 +87,8 @@ def signal_and_noise(
 
 Pullback = Callable[[Array], Array]
 Differentiable = tuple[Array, Pullback]
-ByRows = Callable[[slice], Any]
+Value = Array | float
+ByRows = Callable[[slice], Value]
 
 BLOCK_ENTRIES = 2**21
 STEP = 1e-5  # of the logarithm of a hyperparameter, for derivatives by differences
@@ -196,11 +197,11 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None, out: Array | None
     return out
 
 
-def _join(operation: Callable[[Any, Any], Any], left: ByRows, right: ByRows) -> ByRows:
+def _join(operation: Callable[[Value, Value], Value], left: ByRows, right: ByRows) -> ByRows:
     return lambda rows: operation(left(rows), right(rows))
 
 
-def _add(a: Array | float, b: Array | float) -> Array | float:
+def _add(a: Value, b: Value) -> Value:
     """The sum, in the memory of one of them."""
     if isinstance(a, float):
         a, b = b, a
@@ -208,7 +209,7 @@ def _add(a: Array | float, b: Array | float) -> Array | float:
     return a
 
 
-def _multiply(a: Array | float, b: Array | float) -> Array | float:
+def _multiply(a: Value, b: Value) -> Value:
     """The product, in the memory of one of them."""
     if isinstance(a, float):
         a, b = b, a
@@ -216,7 +217,7 @@ def _multiply(a: Array | float, b: Array | float) -> Array | float:
     return a
 
 
-def _leaf_by_rows(kernel: Any, X: Array, Z: Array | None) -> ByRows:
+def _leaf_by_rows(kernel: Kernel, X: Array, Z: Array | None) -> ByRows:
     """A leaf of a kernel at some rows of X: a new array, or one number where it is constant."""
     kind, columns = row_of(kernel), X if Z is None else Z
     if isinstance(kind, GeneralKind):

@@ -82,7 +82,7 @@ class KernelKind(Notation):
 
     unit: str | None = "length_scale"
     profile: Callable[[Any, Array], Array]
-    along: Callable[[Any], tuple[float, Callable[[Array], Array]] | None] = lambda kernel: None
+    along: Callable[[Kernel], tuple[float, Callable[[Array], Array]] | None] = lambda kernel: None
     slope: Callable[[Any, Array, Array], Array] | None = None
     derivatives: Mapping[str, Callable[[Any, Array, Array], Array]] = field(default_factory=dict)
     error_units: Callable[[Any, Array], float]
