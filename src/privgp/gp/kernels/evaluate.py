@@ -187,8 +187,8 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None, out: Array | None
     at = fold(
         kernel,
         lambda leaf: _leaf_by_rows(leaf, X, Z),
-        partial(_join, _add),
-        partial(_join, _multiply),
+        partial(_join, operator.iadd),
+        partial(_join, operator.imul),
     )
     for rows in _cache_blocks(out):
         out[rows] = at(rows)
@@ -198,23 +198,13 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None, out: Array | None
 
 
 def _join(operation: Callable[[Value, Value], Value], left: ByRows, right: ByRows) -> ByRows:
-    return lambda rows: operation(left(rows), right(rows))
+    """Two parts together, in the memory of one of them."""
 
+    def at(rows: slice) -> Value:
+        a, b = left(rows), right(rows)
+        return operation(b, a) if isinstance(a, float) else operation(a, b)
 
-def _add(a: Value, b: Value) -> Value:
-    """The sum, in the memory of one of them."""
-    if isinstance(a, float):
-        a, b = b, a
-    a += b
-    return a
-
-
-def _multiply(a: Value, b: Value) -> Value:
-    """The product, in the memory of one of them."""
-    if isinstance(a, float):
-        a, b = b, a
-    a *= b
-    return a
+    return at
 
 
 def _leaf_by_rows(kernel: Kernel, X: Array, Z: Array | None) -> ByRows:
