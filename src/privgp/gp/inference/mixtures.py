@@ -12,7 +12,7 @@ from privgp.types import Array
 
 STEPS = 60  # at most
 CLOSE = 1e-8  # of the std: a step as small as this is the last one
-SHORT = 2e-4  # of the least std of a component: after such a step its cube is left, about 1e-10
+SHORT = 1e-3  # of the least std of a component: after such a step about its cube is left
 LEAST_INSIDE = 1e-6
 DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
 
