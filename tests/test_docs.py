@@ -87,7 +87,9 @@ def test_the_test_files_that_a_page_names_exist(page):
 
 
 @every_page
-def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
+    page, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setattr("privgp.command.plan.EPSILONS", (0.5, 2.0))  # it plans anew for each
