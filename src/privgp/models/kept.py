@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privgp.models.promise import seeds
 from privgp.models.spending import SpendsAtFit
 from privgp.models.tables import numbers_only
+from privgp.privacy.guarantee import Guarantee
+from privgp.publish import Receipt
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM
@@ -74,8 +76,14 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop("feature_names_in_", None)
             if c.names is not None:
                 self.feature_names_in_ = np.array(c.names, dtype=object)
-            self.guarantee_ = c.guarantee
+            self.guarantee_ = c.guarantee if c.stated is None else c.stated
             self._kept = kept
+
+    def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:
+        """State the guarantee and the charge of a search that this model was chosen by."""
+        self._kept.state(guarantee)
+        self.guarantee_ = guarantee
+        self._keep_receipt(receipt)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_kept")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -13,9 +13,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
 from privgp.plan.fingerprint import fingerprint
+from privgp.plan.search.blocks import Trial
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Measured, Payer, Receipt, Released, check_account, publish
-from privgp.types import Array
+from privgp.types import Array, Pair
 from privgp.vault.checks.roles import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
@@ -76,6 +77,27 @@ class SpendsAtFit:
             self.__dict__.pop("charged_", None)
         else:
             self.charged_ = receipt
+
+    # What a search by blocks of private rows asks of its estimator (docs/proofs/blocks.md).
+
+    def _domain(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        raise ValueError(
+            f"a {type(self).__name__} has no kernel to choose: give a PrivateGPRegressor, a "
+            "PrivateGPClassifier, a PrivateFunction or PosteriorPaths."
+        )
+
+    def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
+        """An unfitted copy that spends at most this budget on so many rows, with fixed hyperparameters."""
+        raise NotImplementedError
+
+    def _trial(self, X: Any, rows: int) -> Trial:
+        """What such a copy would release of so many rows; ``X``: public inputs, None if they are private."""
+        raise NotImplementedError
+
+    def _classes(self) -> Any:
+        """The declared classes of a label; None where outputs are numbers."""
+        return None
 
 
 class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from sklearn.base import clone
+
+from privgp.gp.kernels.noise import signal_and_noise
 from privgp.models.files import (
     columns_to_fit,
     columns_to_plan,
@@ -25,16 +28,17 @@ from privgp.models.kinds.fit import (
     public_rows,
 )
 from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
-from privgp.models.kinds.records import row_count
+from privgp.models.kinds.records import domain, row_count
 from privgp.models.kinds.tallied import Tallied
 from privgp.models.kinds.updates import measure_further, measure_tally
 from privgp.models.planned import with_column_names
 from privgp.models.published import Published
-from privgp.models.tables import locate_columns, rows_to_plan
+from privgp.models.tables import domain_of, locate_columns, rows_to_plan
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
+from privgp.plan.search.blocks import Trial
 from privgp.tables.table import in_memory
-from privgp.types import Array
+from privgp.types import Array, Pair
 from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import seal_outcome
 from privgp.vault.masked import Sealed
@@ -136,3 +140,29 @@ class RowsModel(Published):
     def _parameters(self, columns: int) -> Any:
         """What was declared, as a plan and a file hold it."""
         return self._declares.of(self.get_params(deep=False) | locate_columns(self), columns)
+
+    def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
+        """An unfitted copy that spends at most this budget, with fixed hyperparameters."""
+        if self.columns is not None or len(self._alone()) > 1 or self._streams(rows):
+            raise ValueError("blocks compare models of one output at inputs that are numbers.")
+        budget = {"epsilon": epsilon, "delta": delta, "hyperparameters": "fixed"}
+        return clone(self).set_params(**budget)
+
+    def _domain(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        return domain(domain_of(self)) if self.protect == "records" else None
+
+    def _trial(self, X: Any, rows: int) -> Trial:
+        """The posterior of the kernel, of a label in units of its probability."""
+        private = self._domain()
+        columns = X.shape[1] if private is None else len(private)
+        self._question(columns)  # refuses parameters that no plan is made with
+        asked = self._parameters(columns).asks()
+        if asked["kernel"] is None:
+            raise ValueError(
+                "kernel must be given for a choice by blocks: its values are compared."
+            )
+        kernel, noise = signal_and_noise(
+            asked["kernel"], asked["noise_variance"], columns, default=None
+        )
+        return Trial(kernel, noise)
