@@ -34,7 +34,7 @@ class Within:
     infinite: bool = False
 
 
-def later(default: Any, *, silent: bool = False, by_name: bool = False) -> Any:
+def later(default: Any, *, silent: bool = False) -> Any:
     """A field that is absent from older files: a file without it has this value.
 
     Parameters
@@ -43,11 +43,9 @@ def later(default: Any, *, silent: bool = False, by_name: bool = False) -> Any:
         The value; it must mean what files of the versions before meant.
     silent
         Whether fingerprints leave the default out, whatever its type.
-    by_name
-        Whether it is given by its name alone, so that fields without a default may follow.
 
     """
-    return field(default=default, kw_only=by_name, metadata={"later": True, "silent": silent})
+    return field(default=default, metadata={"later": True, "silent": silent})
 
 
 Positive = Annotated[float, Within(math.ulp(0.0))]

@@ -41,6 +41,7 @@ PRIVATE_PARAMETERS = {
 }  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
+    "_public_inputs X": "read only where no declared domain makes inputs private",
     "make_plan X": "with --protect records, which makes inputs private, it takes their number alone",
     "_check X": "a grid search protects outputs alone, so its inputs are public",
     "_measure X": "an update hands it on as it is: the vault reads it where it is private",

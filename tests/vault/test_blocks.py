@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
-from privgp.plan.search.blocks import Dealt, Trial, count_blocks
+from privgp.plan.search.folds import Dealt, Trial, count_blocks
 from privgp.vault.masked import Sealed
 from privgp.vault.select import LEAST, MOST, block_errors, choose_by_blocks, measure_block_loss
 
 ROWS, BLOCKS = 40, 5
-DEALT = Dealt(ROWS, BLOCKS, 1, (-2.0, 2.0), 2, ((0.0, 1.0),))
-TRIALS = [Trial(RBF(length), 0.1) for length in (0.01, 0.3, 50.0)]
+DEALT = Dealt(ROWS, BLOCKS, ((0.0, 1.0),))
+BOUNDS = (-2.0, 2.0)
+TRIALS = [Trial(RBF(length), 0.1, BOUNDS) for length in (0.01, 0.3, 50.0)]
 
 
 def rows(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +26,7 @@ def sealed(X: np.ndarray, y: np.ndarray) -> Sealed:
     return Sealed((X, y), len(y))
 
 
-@pytest.mark.parametrize("trial", [*TRIALS, Trial(RBF(0.3), 0.1, 0.5, is_draw=True)])
+@pytest.mark.parametrize("trial", [*TRIALS, Trial(RBF(0.3), 0.1, BOUNDS, added=0.5, is_draw=True)])
 @pytest.mark.parametrize("record", [0, 7, 39])
 def test_one_record_moves_one_block(trial, record):
     X, y = rows()
@@ -85,7 +86,7 @@ class Failing(ConstantKernel):
 def test_a_kernel_that_fails_has_the_largest_error_and_says_nothing(capsys):
     X, y = rows()
     kernel: Kernel = Failing(1.0)
-    errors, _ = block_errors(sealed(X, y), DEALT, Trial(kernel, 0.1))
+    errors, _ = block_errors(sealed(X, y), DEALT, Trial(kernel, 0.1, BOUNDS))
     assert errors.max() == MOST
     assert capsys.readouterr() == ("", "")
 
@@ -93,8 +94,9 @@ def test_a_kernel_that_fails_has_the_largest_error_and_says_nothing(capsys):
 def test_labels_are_one_number_per_class():
     X = rows()[0]
     codes = np.where(X[:, 0] > 0.5, 2.0, 1.0)
-    dealt = Dealt(ROWS, BLOCKS, 1, (0.0, 1.0), 3, None)
-    errors = [block_errors(sealed(X, codes), dealt, trial)[0].mean() for trial in TRIALS]
+    dealt = Dealt(ROWS, BLOCKS, None)
+    trials = [Trial(RBF(length), 0.1, (0.0, 1.0), 3) for length in (0.01, 0.3, 50.0)]
+    errors = [block_errors(sealed(X, codes), dealt, trial)[0].mean() for trial in trials]
     assert np.argmin(errors) == 1
 
 

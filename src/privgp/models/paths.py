@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import clone
@@ -12,9 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.models.tables import numbers_only
+from privgp.models.rows.tables import numbers_only
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
-from privgp.plan.search.blocks import Trial
+from privgp.plan.search.folds import Trial
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, smooth_paths
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table
@@ -128,10 +128,11 @@ class PosteriorPaths(KeptEstimator):
     def _domain(self) -> tuple[Pair, ...]:
         return self._model().domain
 
-    def _trial(self, X: Any, rows: int) -> Trial:
+    def _trial(self, X: Array | None, rows: int) -> Trial:
         """A draw of the posterior, with its extra noise."""
         model = self._model()
-        return Trial(model.kernel, model.noise_variance, model.extra_noise**2, is_draw=True)
+        known = model.kernel, model.noise_variance, model.y_bounds
+        return Trial(*known, added=model.extra_noise**2, is_draw=True)
 
     def _model(self) -> PathModel:
         return path_model(self.get_params(deep=False))

@@ -17,12 +17,12 @@ from scipy.linalg import cho_factor, cho_solve
 
 from privgp.gp.kernels.evaluate import diagonal, evaluate
 from privgp.gp.threads import one_thread
-from privgp.plan.search.blocks import Dealt, Trial
+from privgp.plan.search.folds import Dealt, Trial
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, ResidualBound, selection_scale
 from privgp.types import Array, Integers, Pair, Random
 from privgp.vault.labels import shares_of_each
-from privgp.vault.masked import unseal
+from privgp.vault.masked import Sealed, unseal
 from privgp.vault.noise import add_noise
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clip_inputs, clip_outputs
@@ -163,7 +163,7 @@ def root_utilities(
 
 def choose_by_blocks(
     method: str,
-    data: Any,
+    data: Sealed,
     dealt: Dealt,
     trials: Sequence[Trial],
     epsilon: float,
@@ -192,7 +192,7 @@ def choose_by_blocks(
 
 
 def measure_block_loss(
-    data: Any, dealt: Dealt, trial: Trial, noise: GaussianNoise, rng: Random = None
+    data: Sealed, dealt: Dealt, trial: Trial, noise: GaussianNoise, rng: Random = None
 ) -> float:
     """The mean over blocks of error / (error + spread), plus noise: spends this step's share of the budget.
 
@@ -214,7 +214,7 @@ def measure_block_loss(
     return float(add_noise(np.array([mean]), noise, rng)[0])
 
 
-def block_errors(data: Any, dealt: Dealt, trial: Trial) -> tuple[Array, Array]:
+def block_errors(data: Sealed, dealt: Dealt, trial: Trial) -> tuple[Array, Array]:
     """The expected square error of a candidate on every block, and the spread of the block's outputs.
 
     Returns
@@ -223,8 +223,8 @@ def block_errors(data: Any, dealt: Dealt, trial: Trial) -> tuple[Array, Array]:
         (blocks,) each, between ``LEAST`` and ``MOST``, each made of one block's rows alone. Private.
 
     """
-    X, u = _rows(data, dealt)
-    half = 0.5 * dealt.bounds[1] - 0.5 * dealt.bounds[0]
+    X, u = _rows(data, dealt, trial)
+    half = 0.5 * trial.bounds[1] - 0.5 * trial.bounds[0]
     blocks = [slice(block, None, dealt.blocks) for block in range(dealt.blocks)]
     with one_thread(), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -233,14 +233,14 @@ def block_errors(data: Any, dealt: Dealt, trial: Trial) -> tuple[Array, Array]:
     return np.clip(errors, LEAST, MOST), np.clip(spreads, LEAST, MOST)
 
 
-def _rows(data: Any, dealt: Dealt) -> tuple[Array, Array]:
+def _rows(data: Sealed, dealt: Dealt, trial: Trial) -> tuple[Array, Array]:
     """Inputs, in the domain where there is one, and outputs in [-1, 1], one column or one per class."""
     inputs, values = unseal(data)
     if dealt.domain is not None:
         inputs = clip_inputs(inputs, *np.array(dealt.domain, dtype=float).T)
-    if dealt.classes > 2:
-        return inputs, 2.0 * np.column_stack([*shares_of_each(values, dealt.classes)]) - 1.0
-    return inputs, clip_outputs(values, dealt.rows, dealt.bounds)[:, None]
+    if trial.classes > 2:
+        return inputs, 2.0 * np.column_stack([*shares_of_each(values, trial.classes)]) - 1.0
+    return inputs, clip_outputs(values, dealt.rows, trial.bounds)[:, None]
 
 
 def _error(X: Array, u: Array, trial: Trial, rows: int, half: float) -> float:

@@ -12,14 +12,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.input_maps import collapse
-from privgp.gp.kernels.codec import kernel_tree
-from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
+from privgp.gp.kernels.registry import kernel_tree
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.models.tables import numbers_only
+from privgp.models.rows.tables import numbers_only
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (
@@ -30,11 +30,12 @@ from privgp.plan.inputs.arguments import (
     domain_pairs,
     is_number,
 )
-from privgp.plan.search.blocks import Trial
+from privgp.plan.search.folds import Trial
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
+from privgp.question.units import UNITS
 from privgp.types import Array, Bounds, Column, Integers, Pair, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
@@ -236,9 +237,10 @@ class PrivateFunction(KeptEstimator):
     def _domain(self) -> tuple[Pair, ...] | None:
         """The declared domain of private inputs; None where inputs are public."""
         check_choice("protect", self.protect, ("outputs", "records"))
-        return domain_pairs("domain", self.domain) if self.protect == "records" else None
+        private = UNITS[self.protect, False].private_inputs
+        return domain_pairs("domain", self.domain) if private else None
 
-    def _trial(self, X: Any, rows: int) -> Trial:
+    def _trial(self, X: Array | None, rows: int) -> Trial:
         """The posterior mean with the noise of the function."""
         asked = self._check_request()
         model: FunctionModel | RecordsModel
@@ -249,7 +251,8 @@ class PrivateFunction(KeptEstimator):
             model, _, norm = self._plan_outputs(X + 0.0)
         half = 0.5 * (asked["y_bounds"][1] - asked["y_bounds"][0])
         std = half * model.noise(asked["epsilon"], asked["delta"], norm).std
-        return Trial(model.kernel, model.noise_variance, std**2 * model.typical_variance)
+        known = model.kernel, model.noise_variance, asked["y_bounds"]
+        return Trial(*known, added=std**2 * model.typical_variance)
 
     def _check_request(self) -> dict[str, Any]:
         """What was asked for, checked, as every function keeps it."""

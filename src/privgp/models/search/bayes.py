@@ -17,25 +17,18 @@ from privgp.models.promise import generator, seeds
 from privgp.models.search.bayes_plan import (
     BLOCK_LOSS,
     block_plan,
-    check_trained,
+    check_validation_search,
     guarantee_of,
     plan_of,
     surrogate_of,
 )
-from privgp.models.search.blocks import (
-    deal,
-    is_searched_by_blocks,
-    left_of,
-    promise_of,
-    rehearse_release,
-    release,
-)
 from privgp.models.search.candidates import loss_of
+from privgp.models.search.outputs import deal, left_of, promise_of, rehearse_release
 from privgp.models.search.state import SearchState, fingerprint
-from privgp.models.spending import SpendsAtFit
-from privgp.plan.search.acquisition import best_setting, next_setting
-from privgp.plan.search.blocks import Trial
+from privgp.models.spending import Search, SpendsAtFit, has_private_rows
+from privgp.plan.search.folds import Trial
 from privgp.plan.search.plan import SearchPlan
+from privgp.plan.search.space import best_setting, next_setting
 from privgp.privacy.noise import GaussianNoise
 from privgp.publish import Receipt
 from privgp.types import Bounds, Column, Random, RandomState, Table
@@ -43,16 +36,14 @@ from privgp.vault.scores import Loss, Validation, check_validation
 from privgp.vault.search import Objective, kusner_search, measure_loss
 from privgp.vault.select import measure_block_loss
 
-Train = Callable[
-    [int], Any
-]  # from the index of a setting to what is scored: a model on public data
-Score = Callable[[Any, GaussianNoise, Random], float]  # the noisy loss of it, which spends
+Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
+Score = Callable[..., float]  # the noisy loss of it, which spends
 Report = Callable[[int], None]  # called with the number of steps done
 Seed = int | None  # of a simulation; None: the noise that protects
 
 
 @dataclass(eq=False, repr=False)
-class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The best hyperparameters on private validation records, and their score, under one budget.
 
     Models are trained on X and y alone; only the validation records are protected. Scores are
@@ -115,7 +106,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     def plan(self, n_val: int) -> SearchPlan:
         """What the budget buys on n_val validation records; of a model that is itself private, on that many
         rows. Reads nothing private, spends nothing."""
-        if is_searched_by_blocks(self.estimator):
+        if has_private_rows(self.estimator):
             return block_plan(self, n_val)
         return plan_of(self, n_val)
 
@@ -123,7 +114,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         self, X: Table, y: Column, *, X_val: Table | None = None, y_val: Column | None = None
     ) -> Self:
         """Search. Spends the budget, at every call that does not go on with a state file."""
-        if X_val is None and y_val is None and is_searched_by_blocks(self.estimator):
+        if X_val is None and y_val is None and has_private_rows(self.estimator):
             self._fit_by_blocks(X, y)
             return self
         if X_val is None or y_val is None:
@@ -131,7 +122,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 "X_val and y_val must be given: the private validation records, on which models are "
                 "scored and which are never used for training."
             )
-        check_trained(self)
+        check_validation_search(self)
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
         validation = check_validation(X_val, y_val, loss)
         plan = plan_of(self, validation.rows)
@@ -156,9 +147,10 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         left = left_of(self, plan.epsilon, plan.delta)
         searching, seed = seeds(self, 2)
 
-        def ready(setting: int) -> Any:
-            model = clone(self.estimator).set_params(**plan.space.settings[setting])
-            return model._with_budget(*left, count).set_params(random_state=seed)
+        def ready(setting: int) -> SpendsAtFit:
+            given = {**plan.space.settings[setting], "random_state": seed}
+            model: SpendsAtFit = clone(self.estimator).set_params(**given)
+            return model._with_budget(*left, count)
 
         def score(trial: Trial, noise: GaussianNoise, rng: Random) -> float:
             return measure_block_loss(rows.data, rows.dealt, trial, noise, rng)
@@ -168,16 +160,16 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         how = f"Gaussian noise on {len(plan.noise)} mean losses of {rows.dealt.blocks} blocks of the rows"
         promised = promise_of(self, own, [each.event for each in plan.noise], left, how)
 
-        def draw() -> Any:
+        def draw() -> SpendsAtFit:
             def prepare(setting: int) -> Trial:
-                return ready(setting)._trial(rows.inputs, count)  # type: ignore[no-any-return]
+                return ready(setting)._trial(rows.inputs, count)
 
             self._walk(plan, surrogate, state, prepare, score, searching, report)
             self.guarantee_ = promised  # from here on it counts as spent, whatever happens
             self._choose(plan, BLOCK_LOSS, surrogate, state, None)
-            return release(ready(self.best_index_), X, y)
+            return ready(self.best_index_)._release(X, y)
 
-        def keep(model: Any) -> None:
+        def keep(model: SpendsAtFit) -> None:
             self.plan_, self.guarantee_, self.best_estimator_ = plan, promised, model
             self.best_params_ = dict(plan.space.settings[self.best_index_])
             text = f"{len(plan.noise)} noisy mean losses of {rows.dealt.blocks} blocks"
@@ -216,7 +208,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 self._keep_receipt(receipt)
                 state.pay(receipt)
 
-            def score(model: Any, noise: GaussianNoise, rng: Random) -> float:
+            def score(model: object, noise: GaussianNoise, rng: Random) -> float:
                 return measure_loss(model, validation, noise, rng)
 
             def draw() -> Any:
@@ -240,7 +232,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         score: Score,
         seed: Seed,
         report: Report,
-    ) -> Any:
+    ) -> object:
         """Measure setting after setting; returns what was prepared for the last one measured, if any."""
         prepared, steps = None, len(plan.noise) - plan.has_final
         for step, noise in enumerate(plan.noise):

@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from privgp.gp.surrogate import Surrogate, robust_prior
-from privgp.models.search.blocks import check_names
 from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
+from privgp.models.search.outputs import check_names
 from privgp.models.spending import refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number, whole_number
-from privgp.plan.search.acquisition import ACQUISITIONS
-from privgp.plan.search.blocks import count_blocks
+from privgp.plan.search.folds import count_blocks
 from privgp.plan.search.plan import SearchPlan, kusner_plan
-from privgp.plan.search.space import SETTINGS, Space, make_space
+from privgp.plan.search.space import ACQUISITIONS, SETTINGS, Space, make_space
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER, budget_shares, noise_of_shares
@@ -65,7 +64,7 @@ def check_arguments(search: PrivateBayesSearchCV) -> None:
         raise ValueError("state_file is for method='measured': the course of others is private.")
 
 
-def check_trained(search: PrivateBayesSearchCV) -> None:
+def check_validation_search(search: PrivateBayesSearchCV) -> None:
     """Refuse arguments of a search on validation records, whose models are trained on other data."""
     check_arguments(search)
     if not all(hasattr(search.estimator, name) for name in ("fit", "predict", "set_params")):
@@ -75,7 +74,7 @@ def check_trained(search: PrivateBayesSearchCV) -> None:
 
 
 def plan_of(search: PrivateBayesSearchCV, n_val: object) -> SearchPlan:
-    check_trained(search)
+    check_validation_search(search)
     rows = whole_number("n_val", n_val, 2**40)
     loss = loss_of(search.estimator, search.scoring, search.loss_bounds)
     epsilon, delta = float(search.epsilon), float(search.delta)

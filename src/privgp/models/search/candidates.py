@@ -10,7 +10,7 @@ from sklearn.model_selection import ParameterGrid
 
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import has_private_rows
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import initial_priors
@@ -65,7 +65,7 @@ def compares_outputs(estimator: object) -> bool:
 
     An estimator that spends nothing by itself counts as one: ``check_private`` refuses it in words.
     """
-    if not isinstance(estimator, SpendsAtFit):
+    if not has_private_rows(estimator):
         return True
     linear = isinstance(estimator, PrivateGPRegressor)
     return linear and BY_NAME["protect"].is_default(getattr(estimator, "protect", None))

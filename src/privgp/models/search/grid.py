@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
 from privgp.models.promise import simulation
-from privgp.models.search.blocks import fit_by_blocks
 from privgp.models.search.candidates import (
     MEASUREMENT,
     VALIDATION_ASSUMPTIONS,
@@ -21,8 +20,12 @@ from privgp.models.search.candidates import (
     compares_outputs,
     loss_of,
 )
-from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
-from privgp.models.spending import SpendsAtFit, refuse_spenders
+from privgp.models.search.outputs import (
+    fit_by_blocks,
+    fit_by_cross_validation,
+    fit_by_evidence,
+)
+from privgp.models.spending import Search, refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, promise
@@ -46,7 +49,7 @@ def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose among candidates and say no more of the private data than epsilon and delta allow.
 
     Parameters
@@ -124,7 +127,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             self._fit_by_validation(X, y, X_val, y_val)
         return self
 
-    def _fit_by_blocks(self, X: object, y: object, groups: object) -> None:
+    def _fit_by_blocks(self, X: Table, y: Column, groups: Column | None) -> None:
         """Choose by blocks of the private rows, and release the chosen model with the rest."""
         check_defaults(self, ("cv",), "a choice by blocks")
         if groups is not None:

@@ -5,7 +5,7 @@ is neither copied nor used by two processes. Proofs: docs/proofs/function.md, pa
 import os
 import threading
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -52,7 +52,8 @@ class Contents:
     names: tuple[str, ...] | None
     model: Any
     draws: Any
-    stated: Guarantee | None = later(None, by_name=True)
+    _: KW_ONLY
+    stated: Guarantee | None = later(None)
 
     ADVICE: ClassVar[str] = "."  # for whoever asks for too many points
 

@@ -7,8 +7,10 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
-from privgp.gp.kernels.noise import signal_and_noise
-from privgp.models.files import (
+from privgp.gp.kernels.evaluate import signal_and_noise
+from privgp.models.kept import names_of
+from privgp.models.published import Published
+from privgp.models.rows.files import (
     columns_to_fit,
     columns_to_plan,
     fit_in_place,
@@ -18,30 +20,30 @@ from privgp.models.files import (
     plan_table,
     rows_in_place,
 )
-from privgp.models.kept import names_of
-from privgp.models.kinds.fit import (
+from privgp.models.rows.fit import (
     Given,
+    Tallied,
     check_names,
+    domain,
     fit_columns,
     plan_given,
     private_count,
     public_rows,
+    row_count,
 )
-from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
-from privgp.models.kinds.records import domain, row_count
-from privgp.models.kinds.tallied import Tallied
-from privgp.models.kinds.updates import measure_further, measure_tally
-from privgp.models.planned import with_column_names
-from privgp.models.published import Published
-from privgp.models.tables import domain_of, locate_columns, rows_to_plan
+from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
+from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
+from privgp.models.rows.updates import measure_further, measure_tally
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
-from privgp.plan.search.blocks import Trial
+from privgp.plan.search.folds import Trial
+from privgp.question.units import UNITS
 from privgp.tables.table import in_memory
 from privgp.types import Array, Pair
-from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import seal_outcome
 from privgp.vault.masked import Sealed
+from privgp.vault.roles import check_order
 from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import column_names
 
@@ -145,24 +147,21 @@ class RowsModel(Published):
         """An unfitted copy that spends at most this budget, with fixed hyperparameters."""
         if self.columns is not None or len(self._alone()) > 1 or self._streams(rows):
             raise ValueError("blocks compare models of one output at inputs that are numbers.")
-        budget = {"epsilon": epsilon, "delta": delta, "hyperparameters": "fixed"}
-        return clone(self).set_params(**budget)
+        made: Self = clone(self)
+        return made.set_params(epsilon=epsilon, delta=delta, hyperparameters="fixed")  # type: ignore[no-any-return]
 
     def _domain(self) -> tuple[Pair, ...] | None:
         """The declared domain of private inputs; None where inputs are public."""
-        return domain(domain_of(self)) if self.protect == "records" else None
+        return domain(domain_of(self)) if UNITS[self.protect, False].private_inputs else None
 
-    def _trial(self, X: Any, rows: int) -> Trial:
+    def _trial(self, X: Array | None, rows: int) -> Trial:
         """The posterior of the kernel, of a label in units of its probability."""
         private = self._domain()
-        columns = X.shape[1] if private is None else len(private)
-        self._question(columns)  # refuses parameters that no plan is made with
-        asked = self._parameters(columns).asks()
-        if asked["kernel"] is None:
+        columns = len(private or ()) if X is None else X.shape[1]
+        asked = self._question(columns)
+        if asked.kernel is None:
             raise ValueError(
                 "kernel must be given for a choice by blocks: its values are compared."
             )
-        kernel, noise = signal_and_noise(
-            asked["kernel"], asked["noise_variance"], columns, default=None
-        )
-        return Trial(kernel, noise)
+        kernel, noise = signal_and_noise(asked.kernel, asked.noise_variance, columns)
+        return Trial(kernel, noise, asked.y_bounds, asked.classes)
