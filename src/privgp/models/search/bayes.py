@@ -23,7 +23,7 @@ from privgp.models.search.bayes_plan import (
     surrogate_of,
 )
 from privgp.models.search.candidates import loss_of
-from privgp.models.search.outputs import deal, left_of, promise_of, rehearse_release
+from privgp.models.search.outputs import budget_after, deal, promise_of, rehearse_release
 from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import Search, SpendsAtFit, has_private_rows
 from privgp.plan.search.folds import Trial
@@ -144,7 +144,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
         """Search by blocks of private rows, and release the best setting with the rest of the budget."""
         rows = deal(self, X, y)
         plan, count = block_plan(self, rows.dealt.rows), rows.dealt.rows
-        left = left_of(self, plan.epsilon, plan.delta)
+        left = budget_after(self, plan.epsilon, plan.delta)
         searching, seed = seeds(self, 2)
 
         def ready(setting: int) -> SpendsAtFit:

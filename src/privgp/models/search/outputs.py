@@ -296,7 +296,7 @@ def _public_inputs(search: Search, X: Table) -> Array:
     return np.asarray(check_array(X, dtype=np.float64))
 
 
-def left_of(search: Search, spent: float, spent_delta: float = 0.0) -> tuple[float, float]:
+def budget_after(search: Search, spent: float, spent_delta: float = 0.0) -> tuple[float, float]:
     """What a choice leaves of the budget: epsilon to the last digit, and nearly all of delta."""
     left = float(search.epsilon) - spent
     while total_epsilon((spent, left)) > search.epsilon:
@@ -358,7 +358,7 @@ def fit_by_blocks(search: PrivateGridSearchCV, X: Table, y: Column) -> None:
     check_names({name for each in params for name in each})
     rows = deal(search, X, y)
     spent = search.selection_share * float(search.epsilon)
-    left, (chooser, seed) = left_of(search, spent), seeds(search, 2)
+    left, (chooser, seed) = budget_after(search, spent), seeds(search, 2)
     models: list[SpendsAtFit] = [
         clone(search.estimator)
         .set_params(**each, random_state=seed)
