@@ -104,7 +104,7 @@ class SpendsAtFit:
         """Outputs to rehearse with."""
         raise NotImplementedError
 
-    def _release(self, X: Table | None, y: Column) -> Self:
+    def _fit_for_search(self, X: Table | None, y: Column) -> Self:
         """Fit, within the budget of a search, which is charged for it."""
         with forget_fits():
             return self.fit(X, y)  # type: ignore[attr-defined, no-any-return]

@@ -167,7 +167,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
             self._walk(plan, surrogate, state, prepare, score, searching, report)
             self.guarantee_ = promised  # from here on it counts as spent, whatever happens
             self._choose(plan, BLOCK_LOSS, surrogate, state, None)
-            return ready(self.best_index_)._release(X, y)
+            return ready(self.best_index_)._fit_for_search(X, y)
 
         def keep(model: SpendsAtFit) -> None:
             self.plan_, self.guarantee_, self.best_estimator_ = plan, promised, model

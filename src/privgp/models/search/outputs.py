@@ -317,7 +317,7 @@ def rehearse_release(model: SpendsAtFit, rows: PrivateRows) -> Guarantee:
     if domain is not None:
         X = np.tile(np.mean(domain, axis=1), (count, 1))
     made: SpendsAtFit = clone(model).set_params(random_state=0)
-    return made._release(X, made._rehearsal_outputs(count)).guarantee_
+    return made._fit_for_search(X, made._rehearsal_outputs(count)).guarantee_
 
 
 def promise_of(
@@ -374,7 +374,7 @@ def fit_by_blocks(search: PrivateGridSearchCV, X: Table, y: Column) -> None:
         given = search.method, rows.data, rows.dealt, trials, spent
         best = choose_by_blocks(*given, generator(chooser))
         search.guarantee_ = promised  # from here on it counts as spent, whatever happens
-        models[best]._release(X, y)
+        models[best]._fit_for_search(X, y)
         return best
 
     def learn(best: int) -> None:
