@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, and_, select
 
@@ -259,7 +259,7 @@ class Account:
         last: Entry | None,
         cost: Cost,
         spent: Spent,
-        **others: Any,
+        **others: object,
     ) -> Entry:
         entry = Entry.of(
             cost,

@@ -14,7 +14,7 @@ from privgp.models.spending import SpendsAtFit
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM
-from privgp.types import Array
+from privgp.types import Array, Column, Table
 from privgp.vault.states.kept import COPIED, Kept
 
 
@@ -47,18 +47,18 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """How many more may be asked for; infinite through inducing inputs."""
         return self._kept.contents.most - self.points_answered_
 
-    def points_unanswered(self, X_new: Any) -> int:
+    def points_unanswered(self, X_new: Table) -> int:
         """How many of these points have no answer yet; through inducing inputs all have."""
         check_is_fitted(self)
         return self._kept.count_new(validate_data(self, X_new, reset=False, dtype=np.float64))
 
-    def _ask(self, X_new: Any) -> Array:
+    def _ask(self, X_new: Table) -> Array:
         check_is_fitted(self)
         numbers_only(self, X_new)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
 
     def _prepare(
-        self, X: Any, y: Any, state: str | os.PathLike[str] | None
+        self, X: Table, y: Column, state: str | os.PathLike[str] | None
     ) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
         self._check_given(X, y)
@@ -86,7 +86,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return super().__getstate__()
 
 
-def names_of(named: Any) -> tuple[str, ...] | None:
+def names_of(named: object) -> tuple[str, ...] | None:
     """The names of the columns of a table or of a fitted estimator, if all are texts."""
     names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
     if isinstance(named, Mapping):

@@ -33,7 +33,7 @@ def generator(seed: Any) -> np.random.Generator | None:
     return None if seed is None else np.random.default_rng(seed)
 
 
-def simulation(model: Any, before: int = 0) -> np.random.Generator | None:
+def simulation(model: object, before: int = 0) -> np.random.Generator | None:
     """The generator of a simulation's noise, another one after every earlier measurement; None for the
     noise that protects."""
     (seed,) = seeds(model)

@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Measured, Payer, Receipt, Released, check_account, publish
-from privgp.types import Array
+from privgp.types import Array, UserData
 from privgp.vault.roles import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
@@ -27,7 +27,9 @@ class SpendsAtFit:
     ledger: Any
     charged_: Receipt
 
-    def _check_given(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
+    def _check_given(
+        self, X: UserData, y: UserData, groups: UserData = None, exposure: UserData = None
+    ) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
         if y is None:
             raise ValueError(
@@ -92,7 +94,7 @@ class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: 
         return tags
 
 
-def refuse_spenders(**arguments: Any) -> None:
+def refuse_spenders(**arguments: object) -> None:
     """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
     would spend for every setting tried, beside the search's promise (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
@@ -105,7 +107,7 @@ def refuse_spenders(**arguments: Any) -> None:
             )
 
 
-def _spender_names(value: Any, seen: dict[int, Any]) -> Iterator[str]:
+def _spender_names(value: object, seen: dict[int, object]) -> Iterator[str]:
     """The names of all estimators that spend, in a value and in whatever it holds."""
     if id(value) in seen or isinstance(value, FrozenEstimator):  # a frozen one is never fitted
         return
@@ -117,7 +119,7 @@ def _spender_names(value: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield from _spender_names(part, seen)
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: object) -> list[object]:
     """What a container or an estimator holds; what was fitted is left out, as a copy loses it."""
     if isinstance(value, Mapping):
         return [*value.keys(), *value.values()]

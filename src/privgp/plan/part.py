@@ -260,7 +260,7 @@ def unit_of(part: Part) -> Unit:
     return UNITS[part.kind.protect, part.strategy.people_count is not None]
 
 
-def hash_part(part: Part, **known: Any) -> str:
+def hash_part(part: Part, **known: object) -> str:
     """SHA-256 of a part and of what is ``known`` besides; the noise follows from the rest."""
     left_out = {"noise", "asked"}
     left_out |= {name for name in ("earlier", "residuals") if getattr(part, name) is None}

@@ -140,7 +140,7 @@ class Outcome(Protocol):
     def describe_declaration(self) -> str:
         """What was declared, in words."""
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         """The parameters of the estimator that declare this outcome.
 
         Parameters
@@ -187,7 +187,7 @@ class Number:
     def describe_declaration(self) -> str:
         return f"outputs {self.within()}"
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         return {"y_bounds": (self.low, self.high)}
 
 
@@ -237,7 +237,7 @@ class Count:
     def describe_declaration(self) -> str:
         return f"outputs {self.within()}"
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
         change = None if protect == "records" else self.max_change
@@ -264,7 +264,7 @@ class Label:
     wording: ClassVar[Wording] = LABEL_WORDING
     classes: tuple[Any, ...]
 
-    def __init__(self, *classes: Any) -> None:
+    def __init__(self, *classes: object) -> None:
         object.__setattr__(self, "classes", classes)
 
     @property
@@ -278,7 +278,7 @@ class Label:
     def describe_declaration(self) -> str:
         return f"declared classes {', '.join(map(str, self.classes))}"
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         return {"classes": list(self.classes)}
 
 

@@ -91,7 +91,7 @@ def _in_parts(tree: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "type": "Release", "parts": parts, "facts": {"type": "Facts", **facts}}
 
 
-def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, Any]:
+def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, object]:
     def stored(name: str, **form: str) -> Any:
         return {"array": name, **form} if f"{name}.npy" in members else None
 

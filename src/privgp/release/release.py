@@ -195,6 +195,6 @@ class Release:
         require(told, "its certificate is not about its contents")
 
 
-def _common_part(each: Spending) -> tuple[Any, ...]:
+def _common_part(each: Spending) -> tuple[object, ...]:
     """What is the same for all outcomes of one measurement."""
     return each.batch, each.rows, each.people, each.guarantee

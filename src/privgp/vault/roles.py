@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from privgp.tables.table import cells_of, is_lazy, labels_of
+from privgp.types import UserData
 
 Column = tuple[Hashable, Any]  # its name, if it has one, and its cells, unless they are in files
 
 
-def check_roles(private: Any, *, called: str = "y", **others: Any) -> None:
+def check_roles(private: object, *, called: str = "y", **others: object) -> None:
     """Refuse a private column that is also used for something else, and rows in another order.
 
     Parameters
@@ -62,14 +63,14 @@ def _pairs(private: Any, other: Any) -> Iterator[tuple[Column, Column]]:
     return product(columns, others)
 
 
-def _columns(given: Any) -> Iterator[Column]:
+def _columns(given: object) -> Iterator[Column]:
     """The columns of a table of whichever library, or the one that is given."""
     for name, cells in _pair_names(given):
         for part in _chunks(cells):
             yield None if isinstance(name, str) and not name else name, _memory(part)
 
 
-def _pair_names(given: Any) -> Iterator[tuple[Hashable, Any]]:
+def _pair_names(given: UserData) -> Iterator[tuple[Hashable, object]]:
     names = getattr(given, "names", None)
     if isinstance(names, tuple):  # a table of this package, whose cells may be in files
         yield from zip(names, getattr(given, "cells", (None,) * len(names)), strict=True)
@@ -87,13 +88,13 @@ def _pair_names(given: Any) -> Iterator[tuple[Hashable, Any]]:
         yield getattr(given, "name", None), given
 
 
-def _chunks(cells: Any) -> list[Any]:
+def _chunks(cells: object) -> list[object]:
     """The pieces of a column of Arrow or polars, each with memory of its own."""
     found = cells.get_chunks() if hasattr(cells, "get_chunks") else getattr(cells, "chunks", None)
     return found if isinstance(found, list) and found else [cells]
 
 
-def _memory(cells: Any) -> Any:
+def _memory(cells: object) -> Any:
     """Cells as an array of their own memory where that is to be had; a list as it is."""
     if hasattr(cells, "to_numpy"):
         return cells_of(cells)
@@ -101,13 +102,13 @@ def _memory(cells: Any) -> Any:
     return np.asarray(cells) if own else cells  # which are not read
 
 
-def _share_memory(cells: Any, others: Any) -> bool:
+def _share_memory(cells: object, others: object) -> bool:
     if isinstance(cells, np.ndarray) and isinstance(others, np.ndarray):
         return bool(np.may_share_memory(cells, others) and np.shares_memory(cells, others))
     return cells is not None and cells is others
 
 
-def _indexes(given: Any) -> Iterator[Any]:
+def _indexes(given: object) -> Iterator[Any]:
     """The pandas indexes of a table or of its columns."""
     for each in given.values() if isinstance(given, dict) else (given,):
         index = getattr(each, "index", None)

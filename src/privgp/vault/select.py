@@ -2,7 +2,6 @@
 chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from opendp import measurements
@@ -12,7 +11,7 @@ from opendp.metrics import linf_distance
 from opendp.mod import enable_features
 
 from privgp.privacy.selection import Fold, ResidualBound, selection_scale
-from privgp.types import Array, Integers, Pair, Random
+from privgp.types import Array, Integers, Pair, Random, UserData
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clip_outputs
 
@@ -71,7 +70,11 @@ def choose(
 
 
 def choose_by_validation(
-    method: str, models: Sequence[Any], validation: Validation, epsilon: float, rng: Random = None
+    method: str,
+    models: Sequence[object],
+    validation: Validation,
+    epsilon: float,
+    rng: Random = None,
 ) -> int:
     """Which model has the least mean loss on private validation records: its index.
 
@@ -91,7 +94,7 @@ def choose_by_validation(
 
 def choose_by_residuals(
     method: str,
-    y: Any,
+    y: UserData,
     bounds: Pair,
     candidates: Iterable[Candidate],
     people: Integers | None,
@@ -119,7 +122,7 @@ def choose_by_residuals(
 
 
 def root_utilities(
-    y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
+    y: UserData, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
     """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private); their sensitivity (public).
 

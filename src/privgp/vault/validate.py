@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.types import Array, Integers
+from privgp.types import Array, Column, Integers, Table, UserData
 from privgp.vault.masked import Sealed, unseal
 from privgp.vault.values import column, entries, is_row, numbers, person, read_label, read_number
 
@@ -21,7 +21,7 @@ TOO_LARGE = (
 )
 
 
-def check_outputs(y: Any, rows: int) -> Array:
+def check_outputs(y: Column, rows: int) -> Array:
     """Outputs as finite float64 numbers, one per row, (rows,).
 
     Parameters
@@ -60,18 +60,18 @@ def check_outputs(y: Any, rows: int) -> Array:
     return values
 
 
-def seal_outputs(y: Any, rows: int) -> Sealed:
+def seal_outputs(y: UserData, rows: int) -> Sealed:
     """The same, on the way to the vault's other functions."""
     return Sealed(check_outputs(y, rows), rows)
 
 
-def seal_inputs(X: Any, columns: int) -> Sealed:
+def seal_inputs(X: Table, columns: int) -> Sealed:
     """Private inputs, checked, on the way to the vault's other functions."""
     inputs = check_private_inputs(X, columns)
     return Sealed(inputs, len(inputs))
 
 
-def check_output_columns(y: Any, rows: int, columns: int) -> Array:
+def check_output_columns(y: UserData, rows: int, columns: int) -> Array:
     """Several outputs of every row as finite float64 numbers, (rows, columns); refuses as above."""
     try:
         values = _table(unseal(y), columns)
@@ -90,7 +90,7 @@ def check_output_columns(y: Any, rows: int, columns: int) -> Array:
     return values
 
 
-def column_names(y: Any) -> tuple[str, ...] | None:
+def column_names(y: Column) -> tuple[str, ...] | None:
     """The names of a table's columns, which are public; None unless they are different texts."""
     names = getattr(y, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):
@@ -98,7 +98,7 @@ def column_names(y: Any) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if len({*names}) == len(names) else None
 
 
-def clip_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
+def clip_outputs(y: UserData, rows: int, bounds: tuple[float, float]) -> Array:
     """Outputs clipped to their public bounds and scaled to [-1, 1], (rows,).
 
     Parameters
@@ -116,7 +116,7 @@ def clip_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
     return np.clip(scaled, -1.0, 1.0)
 
 
-def check_private_inputs(X: Any, columns: int) -> Array:
+def check_private_inputs(X: Table, columns: int) -> Array:
     """Private inputs as finite float64 numbers, (rows, columns).
 
     Raises
@@ -138,7 +138,7 @@ def check_private_inputs(X: Any, columns: int) -> Array:
     return values
 
 
-def clip_inputs(X: Any, low: Array, high: Array) -> Array:
+def clip_inputs(X: Table, low: Array, high: Array) -> Array:
     """Private inputs projected onto the domain.
 
     Parameters
@@ -157,7 +157,7 @@ def clip_inputs(X: Any, low: Array, high: Array) -> Array:
     return np.clip(check_private_inputs(X, len(low)), low, high)
 
 
-def _table(X: Any, columns: int) -> Array:
+def _table(X: UserData, columns: int) -> Array:
     held = entries(X)
     found: NDArray[Any]
     if isinstance(held, np.ndarray):
@@ -184,7 +184,7 @@ def column_numbers(cells: Any, rows: int) -> Array:
     return check_outputs(cells, rows)
 
 
-def column_labels(cells: list[Any]) -> NDArray[np.str_]:
+def column_labels(cells: list[object]) -> NDArray[np.str_]:
     """Cells of a table's column as labels, each read by itself, (rows,)."""
     labels = [read_label(cell) for cell in cells]
     if any(label is None for label in labels):
@@ -192,7 +192,7 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
     return np.array(labels, dtype=str)
 
 
-def identities(groups: Any) -> Callable[[int], Any]:
+def identities(groups: Column | None) -> Callable[[int], object]:
     """From the place of a row to what its person is told apart by.
 
     Parameters
@@ -205,7 +205,7 @@ def identities(groups: Any) -> Callable[[int], Any]:
     return lambda place: person(found[place])
 
 
-def person_ids(groups: Any, rows: int) -> Integers | None:
+def person_ids(groups: UserData, rows: int) -> Integers | None:
     """Person identifiers of any kind as 0, 1, 2, ..., in the order of their first rows or sorted.
 
     1, 1.0, "1" and "01" are one person, as in tables of files.

@@ -222,7 +222,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
             rows=validation.rows,
         )
 
-    def _question(self, plan: SearchPlan, loss: Loss, seed: Seed) -> dict[str, Any]:
+    def _question(self, plan: SearchPlan, loss: Loss, seed: Seed) -> dict[str, object]:
         """What tells this search from others; public."""
         return {
             "estimator": repr(self.estimator),

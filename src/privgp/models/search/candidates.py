@@ -59,7 +59,7 @@ def candidates_of(param_grid: object) -> list[dict[str, Any]]:
     return list(grid)
 
 
-def check_private(estimator: object, params: Sequence[dict[str, Any]], method: str) -> None:
+def check_private(estimator: object, params: Sequence[dict[str, object]], method: str) -> None:
     """Refuse what cannot be searched by the outputs of a private regressor."""
     if not isinstance(estimator, PrivateGPRegressor):
         raise ValueError(
@@ -94,7 +94,7 @@ def check_private(estimator: object, params: Sequence[dict[str, Any]], method: s
 
 
 def models_of(
-    estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
+    estimator: PrivateGPRegressor, params: Sequence[dict[str, object]], X: Array
 ) -> list[Hyperparameters]:
     """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
     bounds, models = check_bounds("y_bounds", estimator.y_bounds), []
@@ -121,7 +121,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
     return Hyperparameters(kernel, noise, middle.input_map)
 
 
-def _form(kernel: Kernel) -> tuple[Any, ...]:
+def _form(kernel: Kernel) -> tuple[object, ...]:
     """The names of its hyperparameters, and the kernel with all of them at 1."""
     values, names = kernel.get_params(), [each.name for each in kernel.hyperparameters]
     at_one = clone(kernel).set_params(**{name: np.ones_like(values[name]) for name in names})

@@ -195,7 +195,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         return "\n".join(lines)
 
     @_if_model_has("predict")
-    def predict(self, X: Table, **options: Any) -> Any:
+    def predict(self, X: Table, **options: object) -> Any:
         """Predict with the chosen model; options are passed on."""
         return self._best().predict(X, **options)
 

@@ -84,7 +84,7 @@ def fit_by_evidence(search: PrivateGridSearchCV, X: object, y: object, groups: o
 
 def _list_candidates(
     search: PrivateGridSearchCV, X: object
-) -> tuple[Array, list[dict[str, Any]], list[Hyperparameters]]:
+) -> tuple[Array, list[dict[str, object]], list[Hyperparameters]]:
     """The public rows, and every candidate as parameters and as a model."""
     params = candidates_of(search.param_grid)
     check_private(search.estimator, params, search.method)

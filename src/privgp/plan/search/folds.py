@@ -10,12 +10,12 @@ from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.privacy.selection import Fold
-from privgp.types import Array, Integers
+from privgp.types import Array, Column, Integers
 
 Split = tuple[Integers, Integers]
 
 
-def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
+def public_splits(cv: object, X: Array, groups: Column | None = None) -> list[Split]:
     """(train, test) row numbers of any scikit-learn splitter, number of folds, or list of splits.
     The splitter never sees outputs: one that needs them, such as StratifiedKFold, is refused. A
     number of folds shuffles by a fixed public seed and keeps the rows of a person together."""

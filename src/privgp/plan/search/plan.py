@@ -104,7 +104,7 @@ class SearchPlan:
 
 
 def kusner_plan(
-    plan: SearchPlan, assume: Any, steps: int, score_range: tuple[float, float]
+    plan: SearchPlan, assume: object, steps: int, score_range: tuple[float, float]
 ) -> SearchPlan:
     """The plan with the constants of algorithm 1 or 2, half of the budget for each of two values."""
     space, (low, high) = plan.space, score_range

@@ -26,7 +26,7 @@ def places_in(names: Sequence[str]) -> tuple[int, int] | None:
 
 
 def cells(
-    longitudes: Array, latitudes: Array, columns: Mapping[str, Array], about: Mapping[str, Any]
+    longitudes: Array, latitudes: Array, columns: Mapping[str, Array], about: Mapping[str, object]
 ) -> str:
     """A polygon for every cell of a grid.
 
@@ -38,7 +38,7 @@ def cells(
     return quads(Mesh.of_axes(*edges(longitudes, latitudes)), columns, about)
 
 
-def quads(corners: Mesh, columns: Mapping[str, Array], about: Mapping[str, Any]) -> str:
+def quads(corners: Mesh, columns: Mapping[str, Array], about: Mapping[str, object]) -> str:
     """The same of cells with these corners, one more along either side than there are cells."""
     at = np.round(np.stack([corners.longitudes, corners.latitudes], axis=2), DIGITS) + 0.0
     features = []
@@ -63,7 +63,7 @@ def halfway(centres: Array) -> Array:
     return np.array([2.0 * centres[0] - inner[0], *inner, 2.0 * centres[-1] - inner[-1]])
 
 
-def _cell(ring: Array, is_box: bool) -> tuple[str, list[Any]]:
+def _cell(ring: Array, is_box: bool) -> tuple[str, list[object]]:
     """The kind and the coordinates of a cell; one across the 180th meridian is two polygons."""
     (west, south), (east, north) = ring.min(axis=0), ring.max(axis=0)
     shift = wrap_longitude(west) - west
@@ -87,8 +87,8 @@ def _box(w: float, s: float, e: float, n: float) -> list[list[float]]:
 def points(
     longitudes: Array,
     latitudes: Array,
-    columns: Mapping[str, Sequence[Any]],
-    about: Mapping[str, Any],
+    columns: Mapping[str, Sequence[object]],
+    about: Mapping[str, object],
 ) -> str:
     """A point for every place. columns: a property each, one value per place."""
     check_degrees(longitudes, latitudes)
@@ -108,7 +108,9 @@ def check_degrees(longitudes: Array, latitudes: Array) -> None:
             raise ValueError(NOT_DEGREES)
 
 
-def _feature(kind: str, coordinates: list[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def _feature(
+    kind: str, coordinates: list[object], values: Mapping[str, object]
+) -> dict[str, object]:
     geometry = {"type": kind, "coordinates": coordinates}
     return {"type": "Feature", "geometry": geometry, "properties": dict(values)}
 

@@ -59,7 +59,7 @@ class Contents:
         """The most points that are ever answered."""
         raise NotImplementedError
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The arguments that an estimator of these contents was made with."""
         raise NotImplementedError
 
@@ -121,7 +121,7 @@ class Kept:
     def __init__(self, contents: Contents, codec: Codec, file: StateFile | None = None) -> None:
         self.contents, self.file, self._codec = contents, file, codec
         self._unsaved = False
-        self._engine: Any = None
+        self._engine: object = None
         self._places: dict[bytes, int] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -204,7 +204,7 @@ class Kept:
             self.file = StateFile.create(path, self.contents, self._codec)
             self._unsaved = False
 
-    def at_rest(self) -> AbstractContextManager[Any]:
+    def at_rest(self) -> AbstractContextManager[object]:
         """Waits for a question of another thread, and lets none begin."""
         return self._lock if self._process == os.getpid() else nullcontext()
 
@@ -244,7 +244,7 @@ class Kept:
         self._take(draws)
         self._engine = engine
 
-    def _take(self, draws: Any) -> None:
+    def _take(self, draws: object) -> None:
         """Go on with these draws, by one assignment."""
         self._unsaved = True
         self.contents = replace(self.contents, draws=draws)
