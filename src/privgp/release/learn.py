@@ -322,7 +322,7 @@ def _(
 
 def _of_all(
     strategy: Any, measured: Measurement, guarantee: Guarantee, batch: int
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """What is kept of every measurement."""
     return {
         "batch": batch,

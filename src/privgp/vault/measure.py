@@ -146,7 +146,7 @@ def _(strategy: OutputSums, data: UserData, bounds: Pair) -> Array:
 
 @exact.register(ClassSums)
 @exact.register(ClassGroupSums)
-def _(strategy: object, data: UserData, bounds: Pair) -> Array:
+def _(strategy: ClassSums | ClassGroupSums, data: UserData, bounds: Pair) -> Array:
     """``B s`` of every class. ``data``: places of labels among the classes, or other numbers."""
     if isinstance(data, Totals):
         each = [*data.check(strategy.tally, bounds, strategy.classes).T]
