@@ -16,10 +16,9 @@ from sklearn.base import clone
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
-from privgp.models.promise import guarantee_of, simulation, with_assumptions
 from privgp.models.queries import Queries
 from privgp.models.rows.tables import remember
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import SpendsAtFit, guarantee_of, simulation, with_assumptions
 from privgp.plan.accuracy import check_error, least_epsilon
 from privgp.plan.build import Budget
 from privgp.plan.plan import Plan

@@ -27,8 +27,7 @@ from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters,
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
-from privgp.question.outcomes import Number, Outcome
-from privgp.question.units import UNITS, Unit
+from privgp.question.outcomes import UNITS, Number, Outcome, Unit
 from privgp.types import Array, Pair
 
 

@@ -14,7 +14,7 @@ from sklearn.base import is_regressor
 
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array, Table, UserData
-from privgp.vault.roles import check_roles
+from privgp.vault.validate import check_roles
 from privgp.vault.values import (
     column,
     differ,

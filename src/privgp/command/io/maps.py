@@ -92,9 +92,15 @@ def _geojson(
     contours: Asked | None,
 ) -> tuple[str, list[str]]:
     """The text of a file, and the names of its properties."""
-    from privgp.release.exports.contours import bands_between, open_bands, round_levels
-    from privgp.release.exports.contours import contours as contours_of
-    from privgp.release.exports.geojson import collection, edges, quads
+    from privgp.release.exports.geojson import (
+        bands_between,
+        collection,
+        edges,
+        open_bands,
+        quads,
+        round_levels,
+    )
+    from privgp.release.exports.geojson import contours as contours_of
 
     east, north = order = _east_north(grid)
     columns = {
@@ -151,7 +157,7 @@ def _halfway(east: Array, north: Array) -> tuple[Array, Array]:
 
 def _mesh(grid: Grid, order: Sequence[int], east: Array, north: Array) -> Any:
     """Points of these numbers on the globe, (east, north)."""
-    from privgp.release.exports.mesh import Mesh
+    from privgp.release.exports.geojson import Mesh
 
     column = grid.inputs.columns[0]
     if column.system is None:

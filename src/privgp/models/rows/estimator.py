@@ -18,8 +18,6 @@ from privgp.models.rows.files import (
     rows_in_place,
 )
 from privgp.models.rows.fit import (
-    Given,
-    Tallied,
     check_names,
     fit_columns,
     plan_given,
@@ -37,9 +35,8 @@ from privgp.tables.table import in_memory
 from privgp.types import Array, Column, UserData
 from privgp.vault.labels import seal_outcome
 from privgp.vault.masked import Sealed
-from privgp.vault.roles import check_order
 from privgp.vault.stream import ArrayOutputs
-from privgp.vault.validate import column_names
+from privgp.vault.validate import check_order, column_names
 
 
 class RowsModel(Published):
@@ -63,21 +60,15 @@ class RowsModel(Published):
             asked, X = rows_to_plan(self, X)
         return with_column_names(asked._plan(X, groups, exposure, table), names)
 
-    def _plan(
-        self, X: UserData, groups: Column | None, exposure: UserData, table: UserData
-    ) -> Plan:
+    def _plan(self, X: UserData, groups: UserData, exposure: UserData, table: UserData) -> Plan:
         """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
         was made of."""
         if self.protect == "records":
-            return self._plan_given(private_count(self, X, groups))
+            return plan_given(self, private_count(self, X, groups))
         if self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
         exposed = self._exposures_by_place(exposure, len(X))
-        return self._plan_given(public_rows(self, X, groups, exposed, table))
-
-    def _plan_given(self, rows: Given | Tallied) -> Plan:
-        made: Plan = plan_given(self, rows)
-        return made
+        return plan_given(self, public_rows(self, X, groups, exposed, table))
 
     def _fit(
         self,
@@ -102,7 +93,7 @@ class RowsModel(Published):
         fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
         return self
 
-    def _fit_in_blocks(self, X: Array, y: Column, groups: Column | None, plan: Plan | None) -> None:
+    def _fit_in_blocks(self, X: Array, y: Column, groups: UserData, plan: Plan | None) -> None:
         """The same for many rows in memory, in blocks."""
         rows = array_rows(self, X, groups)
         fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)

@@ -34,9 +34,8 @@ from privgp.tables.files import Files, open_files
 from privgp.tables.table import columns_by_name
 from privgp.types import Column, Integers, UserData
 from privgp.vault.masked import Sealed
-from privgp.vault.roles import check_roles
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, seal_files, table_people
-from privgp.vault.validate import column_names
+from privgp.vault.validate import check_roles, column_names
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -129,7 +128,7 @@ class FileInputs:
         return is_tallied(model, len(self))
 
     def source(
-        self, model: Published, people: UserData, exposure: Column | None
+        self, model: Published, people: UserData, exposure: UserData
     ) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
         most = most_rows_of_tally(model, people)
@@ -225,7 +224,7 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def columns_to_plan(
-    model: Published, X: UserData, groups: Column | None = None, exposure: Column | None = None
+    model: Published, X: UserData, groups: UserData = None, exposure: UserData = None
 ) -> tuple[Any, Any, Any]:
     """X, groups and exposure of a ``plan``: in memory if they were in files. Of private records their
     number."""
@@ -240,11 +239,7 @@ def columns_to_plan(
 
 
 def columns_to_fit(
-    model: Published,
-    X: UserData,
-    y: UserData,
-    groups: Column | None = None,
-    exposure: UserData = None,
+    model: Published, X: UserData, y: UserData, groups: UserData = None, exposure: UserData = None
 ) -> tuple[Any, Any, Any, Any]:
     """X, y, groups and exposure of a ``fit``: in memory if they were in files. Private columns are
     gathered by the vault, last of all, which then sees whether the files are still those of before."""
@@ -417,11 +412,7 @@ def is_read_in_place(X: UserData, model: Published) -> TypeGuard[FileInputs]:
 
 
 def rows_in_place(
-    model: Published,
-    X: FileInputs,
-    groups: Column | None,
-    exposure: Column | None,
-    plan: Plan | None = None,
+    model: Published, X: FileInputs, groups: UserData, exposure: UserData, plan: Plan | None = None
 ) -> tuple[Any, Tallied]:
     """A model that knows what the columns of a table are, and the tally of its rows."""
     X = X.known_by(model.columns)
@@ -449,7 +440,7 @@ def fit_in_place(
     fit_given(model, rows, data, plan, outputs)
 
 
-def plan_table(model: Published, X: FileInputs, groups: Column | None) -> Plan:
+def plan_table(model: Published, X: FileInputs, groups: UserData) -> Plan:
     """What a fit on a streamed table would measure."""
     model = copy(model)
     X, rows = _rows_in_blocks(model, X, groups)
@@ -460,7 +451,7 @@ def fit_table(
     model: Published,
     X: FileInputs,
     y: Column,
-    groups: Column | None,
+    groups: UserData,
     plan: Plan | None,
     watch: object = None,
 ) -> None:
@@ -488,9 +479,7 @@ def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
         model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)
 
 
-def _rows_in_blocks(
-    model: Published, X: FileInputs, groups: Column | None
-) -> tuple[FileInputs, Any]:
+def _rows_in_blocks(model: Published, X: FileInputs, groups: UserData) -> tuple[FileInputs, Any]:
     """The inputs as a model knows them, and its rows as they are streamed."""
     X = X.known_by(model.columns)
     groups, model.inputs_ = X.people(groups), X.kinds

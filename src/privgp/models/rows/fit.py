@@ -27,18 +27,15 @@ from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.question.rules import ONE, check_rules
-from privgp.types import Array, Bounds, Column, Table, UserData
+from privgp.types import Array, Bounds, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people, person_codes
-from privgp.vault.roles import check_roles
 from privgp.vault.tables import seal_rows
-from privgp.vault.validate import column_names, person_ids, seal_inputs
+from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
-
-    pass
 
 
 MOST_INPUTS = 20
@@ -90,7 +87,7 @@ def _most(model: Published) -> Any:
     return getattr(model, "most_rows", None)
 
 
-def most_rows(model: Published, groups: Column | None) -> int | None:
+def most_rows(model: Published, groups: UserData) -> int | None:
     """The most rows of one person that are used; None: all."""
     if _most(model) is None:
         return None
@@ -98,9 +95,7 @@ def most_rows(model: Published, groups: Column | None) -> int | None:
     return whole_number("most_rows", model.most_rows, LARGEST)
 
 
-def rows_in_memory(
-    model: Published, numbers: Array, groups: Column | None, exposed: Exposed
-) -> Blocks:
+def rows_in_memory(model: Published, numbers: Array, groups: UserData, exposed: Exposed) -> Blocks:
     """Rows in memory, as numbers of their columns.
 
     Parameters

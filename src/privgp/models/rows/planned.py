@@ -102,8 +102,7 @@ def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
     )
     if not same:
         raise ValueError(OTHER)
-    made: Plan = plan.with_noise_for(asked.epsilon, asked.delta)
-    return made
+    return plan.with_noise_for(asked.epsilon, asked.delta)
 
 
 def _of(asked: Parameters, plan: Plan, rows: PublicRows) -> str:

@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.surrogate import Surrogate, robust_prior
 from privgp.ledger.account import Account
-from privgp.models.promise import generator, seeds
 from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
 from privgp.models.search.candidates import loss_of
 from privgp.models.search.state import SearchState, fingerprint
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import SpendsAtFit, generator, seeds
 from privgp.plan.search.plan import SearchPlan
 from privgp.plan.search.space import best_setting, next_setting
 from privgp.publish import Receipt

@@ -10,7 +10,7 @@ from typing import Any
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import Noise
 from privgp.privacy.protected import exactly
-from privgp.question.units import Unit
+from privgp.question.outcomes import Unit
 
 HOLDER = {
     "name": "name of the data product",
