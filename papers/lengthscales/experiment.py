@@ -18,7 +18,7 @@ from papers.lengthscales.selection import papers_probabilities, squared_errors
 from papers.shared.cloaking import cloak, hall_multiplier
 from papers.shared.report import Request, Result
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.search.plan import folds_of, public_splits
+from privgp.plan.search.folds import folds_of, public_splits
 from privgp.types import Array
 
 WIDTH, DELTA, EPSILON = 100.0, 0.01, 1.0

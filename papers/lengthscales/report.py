@@ -29,7 +29,7 @@ from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.outputs import privacy_error
 from privgp.pictures import style
-from privgp.plan.search.plan import folds_of, public_splits
+from privgp.plan.search.folds import folds_of, public_splits
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import selection_scale
 from privgp.types import Array

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from papers.shared.choices import exponential_probabilities
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.search.plan import folds_of
+from privgp.plan.search.folds import folds_of
 from privgp.privacy.guarantee import SIMULATED_SAMPLER, Guarantee
 from privgp.privacy.protected import OUTPUTS
 from privgp.privacy.selection import Fold

@@ -11,7 +11,7 @@ from papers.lengthscales.report import lengthscale_probabilities, run
 from papers.lengthscales.selection import counterexample, moved_and_bound, papers_choice
 from papers.shared.data import MissingData
 from papers.shared.report import Request
-from privgp.plan.search.plan import folds_of
+from privgp.plan.search.folds import folds_of
 from privgp.vault.select import root_utilities
 from tests.conftest import DATA, real_data
 

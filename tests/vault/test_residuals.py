@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_predict
 
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.search.plan import folds_of, public_splits
+from privgp.plan.search.folds import folds_of, public_splits
 from privgp.vault.select import root_utilities
 
 BOUNDS = (-1.0, 1.0)

@@ -1,19 +1,23 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.models.promise import seeds
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import SpendsAtFit, seeds
+from privgp.models.spending import SpendsAtFit
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.privacy.guarantee import Guarantee
+from privgp.publish import Receipt
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM
-from privgp.types import Array, Column, Table
+from privgp.types import Array
 from privgp.vault.states.kept import COPIED, Kept
 
 
@@ -21,6 +25,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     """What functions and paths have in common: they ask what the vault keeps, and its file."""
 
     _kept: Kept
+    y_bounds: Sequence[float] | None
     _CODEC: ClassVar[Codec]
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
@@ -46,18 +51,18 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """How many more may be asked for; infinite through inducing inputs."""
         return self._kept.contents.most - self.points_answered_
 
-    def points_unanswered(self, X_new: Table) -> int:
+    def points_unanswered(self, X_new: Any) -> int:
         """How many of these points have no answer yet; through inducing inputs all have."""
         check_is_fitted(self)
         return self._kept.count_new(validate_data(self, X_new, reset=False, dtype=np.float64))
 
-    def _ask(self, X_new: Table) -> Array:
+    def _ask(self, X_new: Any) -> Array:
         check_is_fitted(self)
         numbers_only(self, X_new)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
 
     def _prepare(
-        self, X: Table, y: Column, state: str | os.PathLike[str] | None
+        self, X: Any, y: Any, state: str | os.PathLike[str] | None
     ) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
         self._check_given(X, y)
@@ -73,8 +78,18 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop("feature_names_in_", None)
             if c.names is not None:
                 self.feature_names_in_ = np.array(c.names, dtype=object)
-            self.guarantee_ = c.guarantee
+            self.guarantee_ = c.guarantee if c.stated is None else c.stated
             self._kept = kept
+
+    def _rehearsal_outputs(self, rows: int) -> Array:
+        """Outputs to rehearse with, in the middle of their bounds."""
+        return np.full(rows, np.mean(check_bounds("y_bounds", self.y_bounds)))
+
+    def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:
+        """State the guarantee and the charge of a search that this model was chosen by."""
+        self._kept.state(guarantee)
+        self.guarantee_ = guarantee
+        self._keep_receipt(receipt)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_kept")
@@ -85,7 +100,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return super().__getstate__()
 
 
-def names_of(named: object) -> tuple[str, ...] | None:
+def names_of(named: Any) -> tuple[str, ...] | None:
     """The names of the columns of a table or of a fitted estimator, if all are texts."""
     names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
     if isinstance(named, Mapping):

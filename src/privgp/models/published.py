@@ -16,9 +16,10 @@ from sklearn.base import clone
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
+from privgp.models.promise import guarantee_of, simulation, with_assumptions
 from privgp.models.queries import Queries
 from privgp.models.rows.tables import remember
-from privgp.models.spending import SpendsAtFit, guarantee_of, simulation, with_assumptions
+from privgp.models.spending import SpendsAtFit
 from privgp.plan.accuracy import check_error, least_epsilon
 from privgp.plan.build import Budget
 from privgp.plan.plan import Plan
@@ -260,10 +261,6 @@ class Published(Queries, SpendsAtFit):
         self._released = self._released.with_facts(facts, guarantee)
         self.guarantee_ = guarantee
         self._keep_receipt(receipt)
-
-    def _classes(self) -> Any:
-        """The declared classes of a label; None where outputs are numbers."""
-        return None
 
     def _streams(self, rows: int) -> bool:
         """Whether so many rows are read in blocks, so that they need not be in memory."""

@@ -4,118 +4,28 @@ they are found however deep they are nested."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.part import unit_of
-from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import Guarantee, promise
-from privgp.privacy.protected import ROW, Protected, exactly
-from privgp.publish import Measured, Payer, Receipt, Released, check_account, publish
-from privgp.question.outcomes import NUMBER_WORDING, Unit, Wording
-from privgp.release.spendings import FROM_THEM
-from privgp.types import Array, UserData
-from privgp.vault.validate import check_roles
-
-RESIDUALS = (
-    "; then as many totals of how far values are above or below a curve that was learned from the first "
-    "ones, each distance clipped to a width that was learned from them too"
+from privgp.plan.search.folds import Trial
+from privgp.privacy.guarantee import Guarantee
+from privgp.publish import (
+    Measured,
+    Payer,
+    Receipt,
+    Released,
+    check_account,
+    forget_fits,
+    publish,
 )
-MISSING = "which rows have a missing value is public: these rows were left out"
-EXPOSURES = "the exposures are public, and were not computed from the counts"
-
-
-def seeds(model: Any, count: int = 1) -> tuple[int | None, ...]:
-    """Seeds of a simulation's noise; None for the noise that protects."""
-    if model.random_state is None:
-        return (None,) * count
-    return tuple(check_random_state(model.random_state).randint(2**31, size=count).tolist())
-
-
-def generator(seed: Any) -> np.random.Generator | None:
-    return None if seed is None else np.random.default_rng(seed)
-
-
-def simulation(model: object, before: int = 0) -> np.random.Generator | None:
-    """The generator of a simulation's noise, another one after every earlier measurement; None for the
-    noise that protects."""
-    (seed,) = seeds(model)
-    return generator([seed, before] if before and seed is not None else seed)
-
-
-def with_assumptions(model: Any, guarantee: Guarantee) -> Guarantee:
-    """The promise with what is assumed besides of how the model's data came about."""
-    return replace(guarantee, assumptions=(*guarantee.assumptions, *model._noted))
-
-
-def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
-    """What the measurement of a plan promises, of outputs or of records."""
-    protected, assumptions = _protection_of(plan)
-    return promise(
-        protected,
-        [noise.event for noise in plan.noises],
-        (plan.epsilon, plan.delta),
-        assumptions=assumptions,
-        mechanism=f"{_totals_of(plan)}{'' if plan.residuals is None else RESIDUALS} ({plan.noise.describe()}){FROM_THEM}",
-        sampler=plan.noise.sampler,
-        simulated=simulated,
-    )
-
-
-def _totals_of(plan: Plan) -> str:
-    """What is measured, in words."""
-    size, squares = plan.strategy.size, sum(p.strategy.energy_weight > 0 for p in plan.parts)
-    if len(plan.parts) > 1:
-        of_squares = f", {squares} of them of squares," if squares else ","
-        return (
-            f"{size} noisy totals of the values of {len(plan.parts)} outputs{of_squares} each value "
-            "clipped to the declared range of its output"
-        )
-    (part,) = plan.parts
-    told = part.outcome.wording
-    what = part.kind.totals.replace("values", told.values)
-    of_squares = ", one of them of squares," if squares else ","
-    return f"{size} noisy total{'s' if size > 1 else ''} of {what}{of_squares} {told.limited}"
-
-
-def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
-    """Whom the guarantee protects, and what it assumes."""
-    unit, told = unit_of(plan.parts[0]), plan.parts[0].outcome.wording
-    if len(plan.parts) > 1:
-        told = replace(NUMBER_WORDING, outputs=ROW)
-        protected, assumptions = _limits_of_several(plan, unit, told)
-    else:
-        protected, assumptions = unit.limit_change(told, plan.parts[0].max_change)
-    counted = not unit.private_inputs and any(part.outcome.is_counted for part in plan.parts)
-    return protected, (*assumptions, *((EXPOSURES,) if counted else ()))
-
-
-def _limits_of_several(plan: Plan, unit: Unit, told: Wording) -> tuple[Protected, tuple[str, ...]]:
-    """The same of several outputs, each with a limit of its own or none."""
-    protected, assumptions = unit.protected(told), unit.assumed(told)
-    limits = [
-        f"{name} by at most {exactly(change)}"
-        for name, change in zip(plan.names, plan.max_changes, strict=True)
-        if change is not None
-    ]
-    if not limits or unit.private_inputs:
-        return protected, assumptions
-    limited = "; ".join(limits)
-    counts = ", ".join(limit.partition(" by ")[0] for limit in limits)
-    protected = replace(
-        protected,
-        unit=f"{protected.unit}, of {counts} one person's contribution alone",
-        neighbours=f"{protected.neighbours}, and {limited}",
-    )
-    return protected, (*assumptions, f"one person changes no more than this: {limited}")
-
+from privgp.types import Array, Column, Pair, RandomState, Table
+from privgp.vault.validate import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
 
@@ -125,10 +35,9 @@ class SpendsAtFit:
 
     ledger: Any
     charged_: Receipt
+    guarantee_: Guarantee
 
-    def _check_given(
-        self, X: UserData, y: UserData, groups: UserData = None, exposure: UserData = None
-    ) -> None:
+    def _check_given(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
         if y is None:
             raise ValueError(
@@ -178,6 +87,50 @@ class SpendsAtFit:
         else:
             self.charged_ = receipt
 
+    # What a search by blocks of private rows asks of its estimator (docs/proofs/blocks.md).
+
+    def _domain(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        raise ValueError(
+            f"a {type(self).__name__} has no kernel to choose: give a PrivateGPRegressor, a "
+            "PrivateGPClassifier, a PrivateFunction or PosteriorPaths."
+        )
+
+    def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
+        """An unfitted copy that spends at most this budget on so many rows, with fixed hyperparameters."""
+        raise NotImplementedError
+
+    def _rehearsal_outputs(self, rows: int) -> Array:
+        """Outputs to rehearse with."""
+        raise NotImplementedError
+
+    def _fit_for_search(self, X: Table | None, y: Column) -> Self:
+        """Fit, within the budget of a search, which is charged for it."""
+        with forget_fits():
+            return self.fit(X, y)  # type: ignore[attr-defined, no-any-return]
+
+    def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:
+        """State the guarantee and the charge of a search that this model was chosen by."""
+        raise NotImplementedError
+
+    def _trial(self, X: Array | None, rows: int) -> Trial:
+        """What such a copy would release of so many rows; ``X``: public inputs, None if they are private."""
+        raise NotImplementedError
+
+    def _classes(self) -> Any:
+        """The declared classes of a label; None where outputs are numbers."""
+        return None
+
+
+class Search(SpendsAtFit):
+    """What searches have in common: one budget for a choice and for what is then released."""
+
+    estimator: BaseEstimator
+    epsilon: float
+    delta: float
+    blocks: int | None
+    random_state: RandomState
+
 
 class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
@@ -193,7 +146,12 @@ class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: 
         return tags
 
 
-def refuse_spenders(**arguments: object) -> None:
+def has_private_rows(estimator: object) -> bool:
+    """Whether an estimator measures private rows itself, so that a search by these rows needs no others."""
+    return isinstance(estimator, SpendsAtFit)
+
+
+def refuse_spenders(**arguments: Any) -> None:
     """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
     would spend for every setting tried, beside the search's promise (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
@@ -206,7 +164,7 @@ def refuse_spenders(**arguments: object) -> None:
             )
 
 
-def _spender_names(value: object, seen: dict[int, object]) -> Iterator[str]:
+def _spender_names(value: Any, seen: dict[int, Any]) -> Iterator[str]:
     """The names of all estimators that spend, in a value and in whatever it holds."""
     if id(value) in seen or isinstance(value, FrozenEstimator):  # a frozen one is never fitted
         return
@@ -218,7 +176,7 @@ def _spender_names(value: object, seen: dict[int, object]) -> Iterator[str]:
         yield from _spender_names(part, seen)
 
 
-def _parts(value: object) -> list[object]:
+def _parts(value: Any) -> list[Any]:
     """What a container or an estimator holds; what was fitted is left out, as a copy loses it."""
     if isinstance(value, Mapping):
         return [*value.keys(), *value.values()]

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from privgp.plan.search.plan import public_splits
+from privgp.plan.search.folds import public_splits
 
 X = np.arange(12.0)[:, None]
 

@@ -92,15 +92,7 @@ def _geojson(
     contours: Asked | None,
 ) -> tuple[str, list[str]]:
     """The text of a file, and the names of its properties."""
-    from privgp.release.exports.geojson import (
-        bands_between,
-        collection,
-        edges,
-        open_bands,
-        quads,
-        round_levels,
-    )
-    from privgp.release.exports.geojson import contours as contours_of
+    from privgp.release.exports import geojson
 
     east, north = order = _east_north(grid)
     columns = {
@@ -114,21 +106,21 @@ def _geojson(
         "simulation": promise.is_simulation,
     }
     if contours is None:
-        spread = edges if grid.inputs.columns[0].system is None else _halfway
+        spread = geojson.edges if grid.inputs.columns[0].system is None else _halfway
         corners = _mesh(grid, order, *spread(grid.axes[east], grid.axes[north]))
-        return quads(corners, columns, about), [*grid.inputs.names, *numbers]
+        return geojson.quads(corners, columns, about), [*grid.inputs.names, *numbers]
     mesh = _mesh(grid, order, grid.axes[east], grid.axes[north])
     units = (release.facts.called or {}).get("units")
     features = []
     for name, column in mapped.items():
         found = columns[column]
         bands = (
-            bands_between(round_levels(found, contours))
+            geojson.bands_between(geojson.round_levels(found, contours))
             if isinstance(contours, int)
-            else open_bands(contours)
+            else geojson.open_bands(contours)
         )
-        features += contours_of(mesh, found, bands, {"name": name, "units": units})
-    return collection(features, mesh.bbox, about), [*features[0]["properties"]]
+        features += geojson.contours(mesh, found, bands, {"name": name, "units": units})
+    return geojson.collection(features, mesh.bbox, about), [*features[0]["properties"]]
 
 
 def _east_north(grid: Grid) -> tuple[int, int]:

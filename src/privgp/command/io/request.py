@@ -34,6 +34,7 @@ from privgp.command.io.kinds import (
 from privgp.command.options import PASSED, ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.load import estimator_for
+from privgp.models.promise import MISSING
 from privgp.models.published import Published
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.files import FileInputs, Table
@@ -41,7 +42,6 @@ from privgp.models.rows.files import open_table as open_rows
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import in_order
-from privgp.models.spending import MISSING
 from privgp.plan.inputs.arguments import (
     are_several,
     check_bounds,

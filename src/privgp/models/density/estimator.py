@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.density.guarantee import density_guarantee
+from privgp.models.promise import with_assumptions
 from privgp.models.published import Published
 from privgp.models.rows.fit import domain, private_inputs, row_count
 from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
-from privgp.models.spending import with_assumptions
 from privgp.plan.bins.bins import Grid
 from privgp.plan.build import Question
 from privgp.plan.outcomes.density import bins_per_input, cell_volume, quadrature

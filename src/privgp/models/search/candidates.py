@@ -10,6 +10,7 @@ from sklearn.model_selection import ParameterGrid
 
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.spending import has_private_rows
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import initial_priors
@@ -59,7 +60,18 @@ def candidates_of(param_grid: object) -> list[dict[str, Any]]:
     return list(grid)
 
 
-def check_private(estimator: object, params: Sequence[dict[str, object]], method: str) -> None:
+def compares_outputs(estimator: object) -> bool:
+    """Whether candidates are compared by outputs at public inputs, of which predictions are linear.
+
+    An estimator that spends nothing by itself counts as one: ``check_private`` refuses it in words.
+    """
+    if not has_private_rows(estimator):
+        return True
+    linear = isinstance(estimator, PrivateGPRegressor)
+    return linear and BY_NAME["protect"].is_default(getattr(estimator, "protect", None))
+
+
+def check_private(estimator: object, params: Sequence[dict[str, Any]], method: str) -> None:
     """Refuse what cannot be searched by the outputs of a private regressor."""
     if not isinstance(estimator, PrivateGPRegressor):
         raise ValueError(
@@ -94,7 +106,7 @@ def check_private(estimator: object, params: Sequence[dict[str, object]], method
 
 
 def models_of(
-    estimator: PrivateGPRegressor, params: Sequence[dict[str, object]], X: Array
+    estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
 ) -> list[Hyperparameters]:
     """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
     bounds, models = check_bounds("y_bounds", estimator.y_bounds), []
@@ -121,7 +133,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
     return Hyperparameters(kernel, noise, middle.input_map)
 
 
-def _form(kernel: Kernel) -> tuple[object, ...]:
+def _form(kernel: Kernel) -> tuple[Any, ...]:
     """The names of its hyperparameters, and the kernel with all of them at 1."""
     values, names = kernel.get_params(), [each.name for each in kernel.hyperparameters]
     at_one = clone(kernel).set_params(**{name: np.ones_like(values[name]) for name in names})
