@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Any
 
 from anyio import to_thread
@@ -13,7 +14,6 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from privgp import __version__
 from privgp.ledger.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, pages
 from privgp.server.answers import Answers
@@ -50,7 +50,7 @@ def application(settings: Settings) -> FastAPI:
 
     made = FastAPI(
         title="privgp",
-        version=__version__,
+        version=version("privgp"),
         openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
         description="Budgets, plans and releases of private datasets.",
         docs_url=None,
