@@ -60,7 +60,7 @@ def page(certificate: Facts) -> str:
         f"Privacy certificate: {name}",
         f"{stamp}<h1>Privacy certificate: {name}</h1>\n"
         f'<p class="by">{_text(published_by(c))}</p>\n{_headed(_first_page(c), 2)}\n'
-        f'<section class="technical"><h1>Technical details</h1>\n{sections(c)}</section>\n{stamp}',
+        f'<section class="technical"><h1>Technical details</h1>\n{_headed(_sections(c), 2)}</section>\n{stamp}',
     )
 
 
@@ -150,8 +150,9 @@ def _headed(parts: Mapping[str, Any], level: int) -> str:
 
 
 def sections(certificate: Facts, level: int = 2) -> str:
-    """The technical details as HTML under headings of this level."""
-    return _headed(_sections(certificate), level)
+    """The limits and the technical details, as HTML under headings of this level."""
+    limits = {"What is not protected": certificate["not_protected"]}
+    return _headed({**limits, **_sections(certificate)}, level)
 
 
 def published_by(c: Facts) -> str:
@@ -279,7 +280,7 @@ def _noise(mechanism: Facts) -> str:
     return "; in another batch: ".join([own, *map(_noise, mechanism.get("others", []))])
 
 
-def _html(value: Any) -> str:
+def _html(value: object) -> str:
     """A table of what has names, a list of texts, or one text; what is empty is left out."""
     if isinstance(value, Strong):
         return f'<p class="strength">{_text(value)}</p>'
@@ -293,7 +294,7 @@ def _html(value: Any) -> str:
     return _text(value)
 
 
-def _says(value: Any) -> bool:
+def _says(value: object) -> bool:
     """Whether there is anything to print."""
     if isinstance(value, Mapping):
         return any(map(_says, value.values()))
@@ -307,6 +308,6 @@ def _title(name: str) -> str:
     return _text(words[:1].upper() + words[1:])
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     # Half of a character pair has no place in a page that is to be written as UTF-8.
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
