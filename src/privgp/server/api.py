@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -59,6 +60,11 @@ class Service:
         """A release and the name of its output."""
         row = self.store.release(who, number)
         return self.model(number)._released, self.work.declaration_of(row["dataset"]).title
+
+    def file_name(self, row: Row, ending: str) -> str:
+        """A name that says what a file is of: the dataset, the day, and the release's first digits."""
+        words = re.sub(r"[^A-Za-z0-9]+", "-", row["dataset"]).strip("-")
+        return f"{words}-{row['made_at'][:10]}-{row['id'][:6]}.{ending}"
 
     def log(self, who: Who, kind: str, about: str) -> None:
         """Write down who did what."""
@@ -329,38 +335,46 @@ def certificate_html(s: Served, who: Anybody, number: str) -> Response:
 @router.get("/releases/{number}/file", response_class=Response)
 def file(s: Served, who: Anybody, number: str) -> Response:
     """The .privgp file: the same bytes, always."""
-    data = s.work.read_release(s.store.release(who, number))
+    row = s.store.release(who, number)
+    data = s.work.read_release(row)
     s.log(who, "release downloaded", number)
-    return _download(data, f"{number}.privgp", "application/octet-stream")
+    return _download(data, s.file_name(row, "privgp"), "application/octet-stream")
 
 
 @router.get("/releases/{number}/table.csv", response_class=Response)
 def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
     text = exports.csv_of(*s.shown(who, number))
-    return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
+    name = s.file_name(s.store.release(who, number), "csv")
+    return _download(text.encode("utf-8"), name, "text/csv; charset=utf-8")
 
 
 @router.get("/releases/{number}/map.geojson", response_class=Response)
 def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
     text = exports.geojson_of(*s.shown(who, number))
-    return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
+    name = s.file_name(s.store.release(who, number), "geojson")
+    return _download(text.encode("utf-8"), name, "application/geo+json")
 
 
 @router.get("/releases/{number}/script.py", response_class=Response)
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
-    text = exports.script_of(*s.shown(who, number), f"{number}.privgp")
-    return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
+    row = s.store.release(who, number)
+    text = exports.script_of(*s.shown(who, number), s.file_name(row, "privgp"))
+    name = s.file_name(row, "py")
+    return _download(text.encode("utf-8"), name, "text/x-python; charset=utf-8")
 
 
 @router.get("/releases/{number}/page.html", response_class=Response)
 def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
-    dataset = s.store.release(who, number)["dataset"]
-    text = render_release(*s.shown(who, number), dataset)
-    return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
+    row = s.store.release(who, number)
+    named = s.store.titles(number).get(number, {"headline": "", "unit": ""})
+    headline = named["headline"] or row["dataset"]
+    text = render_release(*s.shown(who, number), headline, named["unit"])
+    name = s.file_name(row, "html")
+    return _download(text.encode("utf-8"), name, "text/html; charset=utf-8")
 
 
 @router.post("/releases/{number}/updates", status_code=202)

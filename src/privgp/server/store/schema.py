@@ -4,7 +4,7 @@ from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Tex
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
-REVISION = "2"  # of the newest migration
+REVISION = "3"  # of the newest migration
 
 metadata = MetaData()
 
@@ -75,4 +75,10 @@ events = Table(
     metadata,
     Column("number", Integer, primary_key=True),
     *_text("at", "key", "kind", "about"),
+)
+titles = Table(
+    "server_titles",
+    metadata,
+    Column("release", Text, primary_key=True),
+    *_text("headline", "unit"),
 )

@@ -17,6 +17,7 @@ from privgp.release.exports.geojson import places_in
 from privgp.release.prediction import ReleasedFunction
 from privgp.release.release import Release
 from privgp.server.errors import Refused
+from privgp.server.views.outline import outline
 from privgp.types import Array
 
 LONGITUDE = "longitude"  # the ticks of one
@@ -53,18 +54,21 @@ def view(release: Release, output: str) -> dict[str, Any]:
         for one, shown in each
         for place, X in _panels(axes, first.held_at)
     ]
+    places = places_of(names, axes)
+    around = {"outline": outline(*(axes[place] for place in places))} if places else {}
     return {
         "kind": kind,
         "inputs": names,
         "outputs": [shown.output for _, shown in each],
         "curve": first.curve,
-        "places": places_of(names, axes),
+        "places": places,
         "axes": [axis.tolist() for axis in axes],
         "ticks": ["" if each in (None, LONGITUDE) else each for each in ticks],
         "held": first.held if kind == "slices" else "",
         "held_at": np.asarray(first.held_at, dtype=float).tolist(),
         "simulation": first.simulation,
         "panels": panels,
+        **around,
     }
 
 
