@@ -26,8 +26,8 @@ if ($("edit-title")) {
   });
 }
 
-document.addEventListener("click", (event) => { // a menu closes when something else is clicked
-  for (const menu of all(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+document.addEventListener("click", (event) => { // a menu closes when one of its entries, or something else, is clicked
+  for (const menu of all(".menu[open]")) if (!menu.querySelector("summary").contains(event.target)) menu.open = false;
 });
 
 let fileKey = ""; // one for every file that is chosen: however often it is sent, it is one update
