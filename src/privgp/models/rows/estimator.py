@@ -1,0 +1,138 @@
+"""What models of rows X and their private outputs y have in common: plan, fit, and further measurements."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar, Self
+
+from privgp.models.kept import names_of
+from privgp.models.published import Published
+from privgp.models.rows.files import (
+    columns_to_fit,
+    columns_to_plan,
+    fit_in_place,
+    fit_table,
+    is_read_in_blocks,
+    is_read_in_place,
+    plan_table,
+    rows_in_place,
+)
+from privgp.models.rows.fit import (
+    Given,
+    Tallied,
+    check_names,
+    fit_columns,
+    plan_given,
+    private_count,
+    public_rows,
+    row_count,
+)
+from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
+from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.tables import locate_columns, rows_to_plan
+from privgp.models.rows.updates import measure_further, measure_tally
+from privgp.plan.parameters import Parameters
+from privgp.plan.plan import Plan
+from privgp.tables.table import in_memory
+from privgp.types import Array
+from privgp.vault.labels import seal_outcome
+from privgp.vault.masked import Sealed
+from privgp.vault.roles import check_order
+from privgp.vault.stream import ArrayOutputs
+from privgp.vault.validate import column_names
+
+
+class RowsModel(Published):
+    """A model of private outputs y at rows X, one function of the inputs or several."""
+
+    _declares: ClassVar[type[Parameters]] = Parameters
+
+    def _plan_table(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
+        """What a ``fit`` on this table would measure."""
+        X = in_memory(X)
+        check_order(X=X, groups=groups, exposure=exposure)
+        names, asked = names_of(X), self
+        if is_read_in_place(X, self):
+            asked, rows = rows_in_place(self, X, groups, exposure)
+            return with_column_names(plan_given(asked, rows), names)
+        if is_read_in_blocks(X, self):
+            return plan_table(self, X, groups)
+        X, groups, exposure = columns_to_plan(self, X, groups, exposure)
+        table = X
+        if self.protect != "records":
+            asked, X = rows_to_plan(self, X)
+        return with_column_names(asked._plan(X, groups, exposure, table), names)
+
+    def _plan(self, X: Any, groups: Any, exposure: Any, table: Any) -> Plan:
+        """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
+        was made of."""
+        if self.protect == "records":
+            return self._plan_given(private_count(self, X, groups))
+        if self._streams(len(X)):
+            return plan_rows(self, array_rows(self, X, groups))
+        exposed = self._exposures_by_place(exposure, len(X))
+        return self._plan_given(public_rows(self, X, groups, exposed, table))
+
+    def _plan_given(self, rows: Given | Tallied) -> Plan:
+        made: Plan = plan_given(self, rows)
+        return made
+
+    def _fit(self, X: Any, y: Any, groups: Any, plan: Plan | None, exposure: Any = None) -> Self:
+        """Measure once, with noise, and learn from the measurement."""
+        self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
+        X = in_memory(X)
+        self._check_given(X, y, groups, exposure)
+        if is_read_in_place(X, self):
+            fit_in_place(self, X, y, groups, plan, exposure)
+            return self
+        if is_read_in_blocks(X, self):
+            fit_table(self, X, y, groups, plan)
+            return self
+        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
+        names = column_names(y) if len(self._alone()) > 1 else None
+        fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
+        return self
+
+    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Plan | None) -> None:
+        """The same for many rows in memory, in blocks."""
+        rows = array_rows(self, X, groups)
+        fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
+
+    def _fit_further(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any,
+        budget: tuple[float, float] | None,
+        exposure: Any = None,
+    ) -> Self:
+        """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
+        self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
+        X = in_memory(X)
+        self._check_given(X, y, groups, exposure)
+        if is_read_in_place(X, self):
+            if len(self._alone()) > 1:
+                check_names(self, column_names(y))
+            _, rows = rows_in_place(self, X, groups, exposure)
+            measure_tally(self, rows, X._seal(y, rows.source, self), budget)
+            return self
+        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
+        if len(self._alone()) > 1:
+            check_names(self, column_names(y))
+        measure_further(
+            self, X, y, groups, self._exposures_by_place(exposure, row_count(X)), budget
+        )
+        return self
+
+    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
+        """What the vault measures: the outputs; with ``records``, the private inputs, both, and whose
+        they are where people are protected."""
+        return seal_outcome(y, self._classes(), rows, records, people)
+
+    def _alone(self) -> tuple[Any, ...]:
+        """An unfitted model of every output alone, with the whole budget."""
+        return (self,)
+
+    def _parameters(self, columns: int) -> Any:
+        """What was declared, as a plan and a file hold it."""
+        return self._declares.of(self.get_params(deep=False) | locate_columns(self), columns)

@@ -1,0 +1,482 @@
+"""Many files as one table: ``model.fit(table.inputs, table.output)``.
+
+Numbers at many public inputs are streamed: never in memory together. Everything else is read into memory,
+private columns by the vault alone, and then fitted as if it had been there from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+import polars as pl
+
+from privgp.engine.database import is_ibis, is_url
+from privgp.engine.local import Threads
+from privgp.models.rows.fit import Tallied, fit_given, is_tallied, plan_for, row_count
+from privgp.models.rows.fit import most_rows as most_rows_of_tally
+from privgp.models.rows.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
+from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.tables import records_to_plan, remember
+from privgp.plan.inputs.blocks import Blocks
+from privgp.plan.inputs.blocks import FileColumns as FileNumbers
+from privgp.plan.inputs.files import TablePeople, TableRows, file_inputs, known_table
+from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.inputs.tally import People, Source
+from privgp.plan.plan import Plan
+from privgp.question.rules import check_column_roles
+from privgp.release.learn import zeros_of
+from privgp.tables.files import Files, open_files
+from privgp.tables.table import columns_by_name
+from privgp.types import Integers
+from privgp.vault.masked import Sealed
+from privgp.vault.roles import check_roles
+from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, seal_files, table_people
+from privgp.vault.validate import column_names
+
+if TYPE_CHECKING:
+    from privgp.models.published import Published
+
+
+NOT_OURS = "y must be the output of the table whose inputs are X."
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The public column that says whose row it is."""
+
+    files: Files
+    name: str
+
+    def codes(self) -> Integers:
+        return table_people(self.files, self.name)
+
+
+@dataclass(frozen=True)
+class FileInputs:
+    """The input columns ``names`` of a table in files, as X of a ``plan`` or a ``fit``.
+
+    Attributes
+    ----------
+    groups : Groups, optional
+        Whose rows they are, if the table was opened with people: they are protected whether named again
+        or not.
+    exposure : FileInputs, optional
+        What counts are counted over, if the table was opened with it.
+    declared : mapping, optional
+        What the columns are, as given to ``open_table``.
+
+    """
+
+    files: Files
+    names: tuple[str, ...]
+    groups: Groups | None = None
+    exposure: FileInputs | None = None
+    declared: Any = field(default=None, repr=False)
+
+    @cached_property
+    def kinds(self) -> Inputs | None:
+        """What public columns are, if not all numbers. Private ones are never looked at for it."""
+        return file_inputs(self.files, self.names, self.declared)
+
+    def known_by(self, columns: Any) -> FileInputs:
+        """The same to a model, with what its ``columns`` say where the table was opened without."""
+        if columns is None or columns == self.declared:
+            return self
+        if self.declared is not None:
+            raise ValueError("columns must be given once: to open_table or to the model.")
+        return replace(self, declared=columns)
+
+    def people(self, given: Any) -> Any:
+        """The people to protect, given or of the table."""
+        groups = self.groups if given is None else given
+        if groups is not None and (not isinstance(groups, Groups) or groups.files != self.files):
+            raise ValueError("groups must be the groups of the table whose inputs are X.")
+        return groups
+
+    def choose_exposure(self, given: Any) -> Any:
+        """The exposures of counts, given or of the table."""
+        exposure = self.exposure if given is None else given
+        if isinstance(exposure, FileInputs) and exposure.files != self.files:
+            raise ValueError("exposure must be that of the table whose inputs are X.")
+        return exposure
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names, as data frames have them."""
+        return self.names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.files.rows, len(self.names)
+
+    def __len__(self) -> int:
+        return self.files.rows
+
+    def rows(self, groups: Any, most: int = MOST_ROWS) -> TableRows | TablePeople:
+        """Public rows as they are streamed."""
+        if groups is None:
+            return TableRows(self.files, self.names, 0, self.files.rows, self.kinds)
+        codes = groups.codes()
+        return TablePeople.of(self.files, self.names, groups.name, codes, most, self.kinds)
+
+    def stays(self, model: Published) -> bool:
+        """Whether sums alone of these rows are ever in memory."""
+        return is_tallied(model, len(self))
+
+    def source(
+        self, model: Published, people: Any, exposure: Any
+    ) -> tuple[Source, tuple[int, ...]]:
+        """The rows where they are, and which outcomes are counts."""
+        most = most_rows_of_tally(model, people)
+        whose = None if people is None else People.of(people.codes(), most)
+        exposed = model._exposures_by_place(_numbers(exposure), len(self))
+        over = np.column_stack([*exposed.values()]) if exposed else None
+        names = self.names if self.kinds is None else self.kinds.names
+        return Blocks.of(FileNumbers(self.files, names, self.kinds), whose, over), tuple(exposed)
+
+    def _seal(self, y: Any, rows: Any, model: Published) -> Sealed:
+        """The outcomes, on the way to the pass that sums them."""
+        if not isinstance(y, TableOutput):
+            raise ValueError(NOT_OURS)
+        return seal_files(y, self.files, rows, model._classes())
+
+    def public_table(self) -> Any:
+        """All rows of public columns, in memory."""
+        if self.kinds is not None:
+            return known_table(self.files, self.kinds)
+        numbers = self.rows(None).take(np.arange(len(self)), Threads())
+        return pl.DataFrame(numbers, schema=list(self.names), orient="row")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of many files as one table. ``inputs``, ``groups`` and ``exposure`` are public (but for the
+    inputs of private records), ``output`` is private: it is read by whoever works on a block of rows, and
+    nowhere else."""
+
+    inputs: FileInputs
+    output: TableOutput | None
+    groups: Groups | None
+    exposure: FileInputs | None = None
+
+    def check_output(self) -> None:
+        """Read every private cell once, and refuse those that are no finite number."""
+        if self.output is not None:
+            self.output.check()
+
+
+def open_table(
+    paths: Any,
+    inputs: str | Sequence[str],
+    output: str | Sequence[str] | None = None,
+    groups: str | None = None,
+    columns: Any = None,
+    exposure: str | None = None,
+) -> Table:
+    """Many CSV or Parquet files as one table, or a table in a database.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths, address of a database, or Ibis table
+        A file, a folder, a pattern such as ``"trips/*.parquet"``, or a list of them; folders named
+        ``key=value`` are columns too. Or ``"duckdb:///path?table=NAME"`` or
+        ``"postgresql://user@host/database?table=NAME"``: rows then stay in the database, which sends
+        grouped sums (extra ``database``).
+    inputs : str or sequence of str
+        Names of the input columns.
+    output : str or sequence of str, optional
+        Name of the private column of numbers, counts or labels, or of several columns of numbers.
+    groups : str, optional
+        Name of the column of person identifiers.
+    columns : mapping, optional
+        What inputs are, as a model has it; others are numbers, unless the type of a Parquet column says
+        otherwise.
+    exposure : str, optional
+        Name of the public column that counts are counted over.
+
+    """
+    names, private = _names(inputs), _names(output)
+    check_column_roles(names, private, groups, exposure)
+    if is_url(paths) or is_ibis(paths):
+        from privgp.models.rows.database import table_in_database
+
+        return table_in_database(paths, names, private, groups, columns, exposure)
+    files = open_files(paths)
+    files.check([*names, *private, *_names(groups), *_names(exposure)])
+    people = None if groups is None else Groups(files, groups)
+    over = None if exposure is None else FileInputs(files, (exposure,))
+    return Table(
+        FileInputs(files, names, people, over, columns),
+        TableOutput(files, private) if private else None,
+        people,
+        over,
+    )
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def columns_to_plan(
+    model: Published, X: Any, groups: Any = None, exposure: Any = None
+) -> tuple[Any, Any, Any]:
+    """X, groups and exposure of a ``plan``: in memory if they were in files. Of private records their
+    number."""
+    if not isinstance(X, FileInputs):
+        return X, groups, exposure
+    X = X.known_by(model.columns)
+    people = X.people(groups)
+    codes = None if people is None else people.codes()
+    if model.protect == "records":
+        return len(X), codes, exposure
+    return X.public_table(), codes, _numbers(exposure)
+
+
+def columns_to_fit(
+    model: Published, X: Any, y: Any, groups: Any = None, exposure: Any = None
+) -> tuple[Any, Any, Any, Any]:
+    """X, y, groups and exposure of a ``fit``: in memory if they were in files. Private columns are
+    gathered by the vault, last of all, which then sees whether the files are still those of before."""
+    if not isinstance(X, FileInputs):
+        return X, y, groups, exposure
+    if not isinstance(y, TableOutput):
+        raise ValueError(NOT_OURS)
+    people = X.people(groups)
+    rows, codes, exposure = columns_to_plan(model, X, people, exposure)
+    if model.protect == "records":
+        rows = private_table(model, X, people)
+    name = None if people is None else people.name
+    return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, exposure
+
+
+def private_table(model: Published, X: FileInputs, people: Groups | None) -> Any:
+    """All rows of private inputs, for the vault alone, as the model declares them."""
+    check_roles(people, called="groups", X=X)
+    if X.declared is not None and X.declared != model.columns:
+        raise ValueError(
+            "columns of private inputs must be given to the model, beside x_bounds: open the table "
+            "without."
+        )
+    kinds = records_to_plan(model).inputs_
+    names = X.names if kinds is None else kinds.names
+    absent = [name for name in names if name not in X.names]
+    if absent:
+        raise ValueError(f"X has no column {absent[0]!r}, which x_bounds or columns declares.")
+    return gather_inputs(X.files, names, kinds)
+
+
+def _numbers(exposure: Any) -> Any:
+    """An exposure of every row, in memory."""
+    if not isinstance(exposure, FileInputs):
+        return exposure
+    rows = TableRows(exposure.files, exposure.names, 0, len(exposure))
+    return rows.take(np.arange(len(exposure)), Threads())[:, 0]
+
+
+def exposure_of(X: Any, given: Any) -> Any:
+    """The exposures of counts, given or of a table in files."""
+    return X.choose_exposure(given) if isinstance(X, FileInputs) else given
+
+
+@dataclass(frozen=True, eq=False)
+class FileColumns(Mapping[str, Any]):
+    """A table in files as columns by their names, for a model that names its own: a column is in memory
+    once it is asked for, an outcome by the vault alone.
+
+    Attributes
+    ----------
+    table : Table
+    outcomes : mapping
+        The column of every outcome by its name, and its declared classes, None where it is a number.
+    groups : str, optional
+        The name of the column of people.
+
+    """
+
+    table: Table
+    outcomes: Mapping[str, tuple[str, Any]]
+    groups: str | None
+
+    @classmethod
+    def of(cls, model: Published, table: Table) -> FileColumns:
+        people = None if table.groups is None else table.groups.name
+        if people not in (None, model.groups):
+            raise ValueError(
+                f"the table was opened with the people in {people!r}: give groups={people!r} to the "
+                "model, too."
+            )
+        names = [*model._outcomes_by_name()]
+        columns = names if isinstance(model.outcomes, Mapping) else _only(table)
+        each = zip(names, columns, model._alone(), strict=True)
+        found = cls(table, {name: (c, one._classes()) for name, c, one in each}, model.groups)
+        counted = (one.exposure for one in model._outcomes_by_name().values())
+        over = tuple(name for name in counted if name is not None)
+        check_roles(found._private, groups=found.people, exposure=FileInputs(found._files, over))
+        return found
+
+    @property
+    def _private(self) -> TableOutput:
+        """All outcomes, none of which may be anything else."""
+        return TableOutput(self._files, tuple(column for column, _ in self.outcomes.values()))
+
+    @property
+    def people(self) -> Groups | None:
+        return None if self.groups is None else Groups(self._files, self.groups)
+
+    def inputs(self, names: Sequence[str]) -> FileInputs:
+        """The input columns of these names."""
+        X = replace(self.table.inputs, names=tuple(names))
+        check_roles(self._private, X=X)
+        return X
+
+    @cached_property
+    def codes(self) -> Integers | None:
+        """Whose rows they are."""
+        return None if self.people is None else self.people.codes()
+
+    @property
+    def _files(self) -> Files:
+        return self.table.inputs.files
+
+    def __getitem__(self, name: str) -> Any:
+        if name == self.groups:
+            return self.codes
+        if name not in self.outcomes:
+            return _numbers(FileInputs(self._files, (name,)))
+        column, classes = self.outcomes[name]
+        self._files.check([column])
+        one = TableOutput(self._files, (column,))
+        return gather_outputs(one, self._files, classes, self.groups, self.codes)
+
+    def __contains__(self, name: object) -> bool:
+        column = self.outcomes[name][0] if name in self.outcomes else name  # type: ignore[index]
+        return all(column in file.columns for file in self._files.files)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table.inputs.names)
+
+    def __len__(self) -> int:
+        return len(self.table.inputs.names)
+
+
+def _only(table: Table) -> list[str]:
+    """The column of the only output."""
+    if table.output is None or len(table.output.names) != 1:
+        raise ValueError("an outcome without a name is the output of the table: open it with one.")
+    return [*table.output.names]
+
+
+def columns_of(model: Published, table: Any) -> Mapping[str, Any]:
+    """The columns of a table by their names."""
+    if isinstance(table, Table) and not isinstance(table.inputs.files, Files):
+        raise ValueError("PrivateGP takes tables in memory or in files: read the table first.")
+    return FileColumns.of(model, table) if isinstance(table, Table) else columns_by_name(table)
+
+
+def inputs_to_plan(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The input columns of these names, public ones as a table in memory."""
+    if not isinstance(given, FileColumns):
+        return {name: given[name] for name in names}
+    X = given.inputs(names)
+    return X if model.protect == "records" else X.known_by(model.columns).public_table()
+
+
+def inputs_to_fit(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The same, private ones for the vault alone."""
+    if isinstance(given, FileColumns) and model.protect == "records":
+        return private_table(model, given.inputs(names), given.people)
+    return inputs_to_plan(model, given, names)
+
+
+def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
+    """The number of rows, which is all that a plan needs of private records."""
+    if isinstance(given, FileColumns):
+        return len(given.table.inputs)
+    return row_count({name: given[name] for name in names})
+
+
+def is_read_in_blocks(X: Any, model: Published) -> TypeGuard[FileInputs]:
+    """Whether X is a table in files that a model reads in blocks, and never as a whole."""
+    return isinstance(X, FileInputs) and bool(model._streams(len(X)))
+
+
+def is_read_in_place(X: Any, model: Published) -> TypeGuard[FileInputs]:
+    """Whether X is a table in files, or in a database, of which sums alone are ever in memory."""
+    return isinstance(X, FileInputs) and X.stays(model)
+
+
+def rows_in_place(
+    model: Published, X: FileInputs, groups: Any, exposure: Any, plan: Plan | None = None
+) -> tuple[Any, Tallied]:
+    """A model that knows what the columns of a table are, and the tally of its rows."""
+    X = X.known_by(model.columns)
+    asked = copy(model)
+    asked.inputs_ = X.kinds
+    source, counts = X.source(asked, X.people(groups), exposure)
+    return asked, Tallied.of(asked, source, counts, plan)
+
+
+def fit_in_place(
+    model: Published,
+    X: FileInputs,
+    y: Any,
+    groups: Any,
+    plan: Plan | None,
+    exposure: Any = None,
+) -> None:
+    """Measure a table once, of which sums alone are ever in memory. Spends."""
+    asked, rows = rows_in_place(model, X, groups, exposure, plan)
+    model.inputs_ = asked.inputs_
+    names = X.names if asked.inputs_ is None else asked.inputs_.names
+    remember(model, names, len(names))
+    data = X._seal(y, rows.source, model)
+    outputs = column_names(y) if len(model._alone()) > 1 else None
+    fit_given(model, rows, data, plan, outputs)
+
+
+def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
+    """What a fit on a streamed table would measure."""
+    model = copy(model)
+    X, rows = _rows_in_blocks(model, X, groups)
+    return with_column_names(plan_rows(model, rows), X.names)
+
+
+def fit_table(
+    model: Published, X: FileInputs, y: Any, groups: Any, plan: Plan | None, watch: Any = None
+) -> None:
+    """Measure a streamed table once. Spends."""
+    X, rows = _rows_in_blocks(model, X, groups)
+    names = X.names if X.kinds is None else X.kinds.names
+    remember(model, names, len(names))
+    if not isinstance(y, TableOutput):
+        raise ValueError(NOT_OURS)
+    fit_rows(model, rows, y, plan, watch)
+
+
+def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
+    """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
+    X, groups = table.inputs, table.groups
+    if is_read_in_blocks(X, model):
+        rehearse_rows(model, plan, _rows_in_blocks(model, X, groups)[1])
+    elif is_read_in_place(X, model):
+        asked, rows = rows_in_place(model, X, groups, table.exposure, plan)
+        model.inputs_ = asked.inputs_
+        made = plan_for(asked, rows, plan)
+        model._learn(made, zeros_of(made), inputs=rows.inputs)
+    else:
+        array, people, _ = columns_to_plan(model, X, groups)
+        model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)
+
+
+def _rows_in_blocks(model: Published, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
+    """The inputs as a model knows them, and its rows as they are streamed."""
+    X = X.known_by(model.columns)
+    groups, model.inputs_ = X.people(groups), X.kinds
+    return X, X.rows(groups, most_rows(model, groups))

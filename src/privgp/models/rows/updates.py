@@ -1,0 +1,399 @@
+"""Rows of a further measurement: what is known of them, which batch they are, and what was measured
+before.
+
+Public inputs are recognised by their fingerprint, and what was measured stands below each other.
+Private records are recognised by nothing but their number: the same sums are measured every time,
+those of different records are added and those of the same records are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from privgp.gp.inference.posterior import Posterior, posterior
+from privgp.gp.input_maps import collapse
+from privgp.gp.measurement import Functionals, Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.stacking import Stacked, sums_behind
+from privgp.models.rows.fit import (
+    Exposed,
+    Given,
+    Tallied,
+    plan_given,
+    private_count,
+    private_inputs,
+    public_rows,
+    row_count,
+)
+from privgp.models.rows.tables import rows_at
+from privgp.plan.build import Question
+from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
+from privgp.plan.designs.hypotheses import design_models, several_scales
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.start import initial_priors
+from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.plan import Plan
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
+from privgp.privacy.stages import Stages, check_shares, information_share, share_out
+from privgp.release.learn import fingerprints
+from privgp.release.parts import Part
+from privgp.release.release import Release
+from privgp.release.spendings import RecordsSpending, Spending, batches, noise_variance, places
+from privgp.types import Array, Integers
+from privgp.vault.masked import Sealed
+from privgp.vault.people import count_people
+from privgp.vault.validate import person_ids
+
+if TYPE_CHECKING:
+    from privgp.models.published import Published
+
+
+MEASURED = (
+    "these rows, by their X and groups, were measured already: for a second look at the same people "
+    "use refine. Nothing was spent."
+)
+OTHER_ROWS = (
+    "X and groups must be the rows of one earlier measurement, in the same order: for new people use "
+    "update. Nothing was spent."
+)
+OTHER_RECORDS = (
+    "X must have as many records, or groups as many people, as one earlier measurement: for new people "
+    "use update. Nothing was spent."
+)
+WHICH_RECORDS = (
+    "several batches have this many records, and private inputs are not compared, so it is not known "
+    "which of them X is: refine a batch before the next update. Nothing was spent."
+)
+
+MOST_SEEN = 2**17  # rows of all batches that show where rows are
+
+
+@dataclass(frozen=True)
+class PublicInputs:
+    """Rows at public inputs. ``rows``: what a plan is made for; ``planned``: their inputs, of many rows
+    those of their cells; ``people``: whose they are."""
+
+    rows: Given | Tallied
+    planned: Array
+    people: Integers | None
+
+    @classmethod
+    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
+        inputs = rows_at(model, X)
+        return cls.given_rows(public_rows(model, inputs, groups, exposed, X))
+
+    @classmethod
+    def given_rows(cls, rows: Given | Tallied) -> Self:
+        """The same of rows that are known."""
+        planned: Any = rows.planned
+        return cls(rows, planned.X, planned.people)
+
+    @property
+    def inputs(self) -> Array:
+        return cast(Array, self.rows.inputs)
+
+    @property
+    def exposed(self) -> Exposed:
+        """The exposures of counts, by the place of the output."""
+        return self.rows.exposed
+
+    @property
+    def count(self) -> int:
+        return len(self.planned)
+
+    def given(self, model: Published, groups: Any) -> Given | Tallied:
+        """The rows that a plan is made for."""
+        return self.rows
+
+    def _exposures(self, release: Release, place: int) -> Exposures | None:
+        """With the unit of the rates that were released of one output, where these are counts."""
+        if place not in self.exposed:
+            return None
+        bounds = check_bounds("y_bounds", release.parameters.y_bounds)
+        return Exposures.of(self.exposed[place], bounds, release.parts[0].unit_rate)
+
+    def batch(self, release: Release, place: int, *, again: bool) -> int:
+        """The batch that these rows are, the next one for new people; refuses what it cannot be.
+        ``release``: of one output, the one at this place."""
+        counts = self._exposures(release, place)
+        expected = None if counts is None else counts.expected
+        rows = fingerprints(self.inputs, self.people, expected)
+        same = [each.batch for each in release.spent if each.fingerprint in rows]
+        if bool(same) != again:
+            raise ValueError(OTHER_ROWS if again else MEASURED)
+        return int(same[0]) if again else 1 + max(int(each.batch) for each in release.spent)
+
+    def earlier(self, release: Release, place: int, batch: int, question: Question) -> Earlier:
+        """What was measured of one output before, as a plan for these rows builds on it: with priors
+        for the rows so far, as the nodes tell of them, and new ones."""
+        (part,), (answer,) = release.parts, release.answers
+        part = replace(part, functionals=replace(part.functionals, energy_centre=None))
+        f, each = part.functionals, {one.batch: one for one in part.spent}
+        total, new = sum(one.rows for one in each.values()), batch not in each
+        total = min(total, MOST_SEEN)
+        mass = np.maximum(f.energy_gram.sum(axis=1), 0.0)
+        counts = np.maximum(1, np.rint(mass * (total / mass.sum()))).astype(int)
+        exposures = self._exposures(release, place)
+        question = replace(question, exposures=exposures)
+        coming = self._seen() if new else self.planned[:0]
+        seen = np.vstack([np.repeat(f.nodes, counts, axis=0), coming])
+        priors = initial_priors(seen, question, learned=question.adapts)
+        # All classes are measured alike and leave as much unknown: the first one stands for all.
+        about: Any = answer
+        measured = replace(part.measurement, values=part.measurement.values - about.at_zero(f))
+        told = about.without_link or _without_link(f, measured, question, priors)
+        unit = None if exposures is None else exposures.unit
+        known = Earlier(Stacked(f, measured), told, priors, unit=unit)
+        sizes = np.ones(self.count) if exposures is None else exposures.expected
+        return known if new else replace(known, again=self._again(known, part, batch, sizes))
+
+    def _again(
+        self, earlier: Earlier, part: Part, batch: int, sizes: Array
+    ) -> tuple[SameRows, ...]:
+        """How earlier measurements of these rows weighed them. ``sizes``: what every row holds."""
+        inputs, index = collapse(self.planned)
+        f, start = earlier.known.functionals, earlier.priors[0].start
+        found, functions = [], len(part.functions)
+        for each, place in zip(part.spent, places(part.spent, functions), strict=True):
+            if each.batch == batch:
+                weights = np.ones(self.count) if each.row_weights is None else each.row_weights
+                held = weights * sizes * self._repeats()
+                mass = np.bincount(index, held, minlength=len(inputs)).astype(float)
+                sums = sums_behind(f.weights[place], f.nodes, inputs, mass, start)
+                found.append(SameRows(place.start, sums, index, weights))
+        return tuple(found)
+
+    def _seen(self) -> Array:
+        """Rows that show where they are, every one as often as it is there."""
+        tally = cast(Any, self.rows.planned).tally
+        return self.planned if tally is None else cast(Array, tally.sample(MOST_SEEN))
+
+    def _repeats(self) -> Array:
+        """How many rows each of ``planned`` stands for."""
+        tally = cast(Any, self.rows.planned).tally
+        return np.ones(self.count) if tally is None else np.asarray(tally.counts, dtype=float)
+
+    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
+        """The outcomes, checked."""
+        data: Sealed = model._data(y, row_count(X))
+        return data
+
+    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
+        """What the vault measures of a plan."""
+        return self.rows._sum_for(data, plan)
+
+
+@dataclass(frozen=True)
+class PrivateRecords:
+    """Private records. ``planned``: their number; ``people``: how many, where these are protected."""
+
+    inputs: ClassVar[None] = None
+    exposed: ClassVar[Exposed] = {}
+    planned: int
+    people: int | None
+
+    @classmethod
+    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
+        rows = row_count(X)
+        return cls(rows, None if groups is None else count_people(groups, rows))
+
+    def given(self, model: Published, groups: Any) -> Given:
+        """The rows that a plan is made for."""
+        return private_count(model, self.planned, groups)
+
+    def batch(self, release: Release, place: int, *, again: bool) -> int:
+        """Told by the number of records, or of people, which is public; nothing else is compared."""
+        if not again:
+            return 1 + max(int(each.batch) for each in release.spent)
+        size = self.planned if self.people is None else self.people
+        same = [batch[0].batch for batch in batches(release.spent) if batch[0].rows == size]
+        if len(same) != 1:
+            raise ValueError(WHICH_RECORDS if same else OTHER_RECORDS)
+        return same[0]
+
+    def earlier(
+        self, release: Release, place: int, batch: int, question: Question
+    ) -> EarlierRecords:
+        """What was measured of one output before: the same sums, of other records or of these."""
+        others = [each for each in release.spent if each.batch != batch]
+        same = [each for each in release.spent if each.batch == batch]
+        first: Any = release.spent[0]
+        return EarlierRecords(
+            strategy=first.strategy,
+            rows=sum(each[0].rows for each in batches(others)),
+            variance=noise_variance(others),
+            precision=1.0 / noise_variance(same) if same else 0.0,
+        )
+
+    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
+        """Records, checked."""
+        people = person_ids(groups, self.planned)
+        data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
+        return data
+
+    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
+        """What the vault measures of a plan."""
+        return data
+
+
+def _without_link(
+    functionals: Functionals, measured: Measurement, question: Question, priors: Sequence[Prior]
+) -> Posterior:
+    """What outcomes behind a link tell a plan, which has none: the posterior under the models that a
+    first measurement is chosen for, none of which was learned."""
+    models: list[Hyperparameters] = [priors[0].start]
+    if question.adapts:
+        models = several_scales(design_models(priors))
+    return posterior(functionals, measured, models, 0.0)
+
+
+Rows = PublicInputs | PrivateRecords
+ROWS: dict[type[Spending], type[Rows]] = {Spending: PublicInputs, RecordsSpending: PrivateRecords}
+
+
+def rows_of(model: Published, X: Any, groups: Any, exposed: Exposed) -> Rows:
+    """The rows to be measured further, of the kind that was measured first."""
+    return ROWS[type(model._released.spent[0])].of(model, X, groups, exposed)
+
+
+KINDS = (
+    "only a release that was made with reconstruct='posterior' and without inducing inputs can be "
+    "updated or refined. Nothing was spent."
+)
+OLD_FILE = (
+    "the file was written by an earlier version of privgp, which did not keep what a further "
+    "measurement needs. Nothing was spent."
+)
+OTHER_PARAMETERS = (
+    "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
+)
+OTHER_UNIT = (
+    "groups must be given if they were given at first, and otherwise not: the promise protects one "
+    "kind of unit. Nothing was spent."
+)
+LOST = (
+    "an earlier update or refinement failed after its noise was drawn: guarantee_ counts it, and nothing "
+    "can be added to this release any more. Nothing was spent."
+)
+# What the released numbers rest on.
+KEPT = (
+    *("protect", "y_bounds", "x_bounds", "max_change", "likelihood", "reconstruct"),
+    *("classes", "link"),
+)
+
+
+def check_updatable(model: Published) -> None:
+    """Refuse a release of a kind that no further measurement can be added to."""
+    check_is_fitted(model)
+    before: Any = model._released.parameters
+    if not model._released.spent:
+        loaded = not hasattr(model, "plan_")
+        old = loaded and (before.reconstruct, before.inducing) == ("posterior", None)
+        raise ValueError(OLD_FILE if old else KINDS)
+    now = model._parameters(model._released.columns)
+    for one, other in [(now, before), *zip(now.parts(), before.parts(), strict=False)]:
+        for name in KEPT:
+            if getattr(one, name, None) != getattr(other, name, None):
+                raise ValueError(OTHER_PARAMETERS.format(name))
+
+
+def is_updatable(model: Published) -> bool:
+    """Whether a further measurement can be added to a release."""
+    with suppress(ValueError):
+        check_updatable(model)
+        return True
+    return False
+
+
+def measure_further(
+    model: Published,
+    X: Any,
+    y: Any,
+    groups: Any,
+    exposed: Exposed,
+    budget: tuple[float, float] | None = None,
+) -> None:
+    """Measure rows once more, and learn from all measurements together.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted one, which then holds the new release.
+    X, y, groups : object
+        The rows, their private outputs, and whose they are.
+    exposed : mapping
+        The exposures of counts, by the place of the output.
+    budget : (epsilon, delta), optional
+        A further budget for rows that were measured before. None: the model's own, for rows of people
+        who were in no batch before.
+
+    """
+    _check_further(model)
+    rows = rows_of(model, X, groups, exposed)
+    measure_rows(model, rows, rows._private_data(model, X, y, groups), groups, budget)
+
+
+def _check_further(model: Published) -> None:
+    """Refuse a release that nothing can be added to."""
+    check_updatable(model)
+    if len(model._released.spent) > 1 and model.guarantee_ != model._released.guarantee:
+        raise ValueError(LOST)
+
+
+def measure_tally(
+    model: Published, rows: Tallied, data: Sealed, budget: tuple[float, float] | None
+) -> None:
+    """The same for many rows, wherever they are."""
+    _check_further(model)
+    measure_rows(model, PublicInputs.given_rows(rows), data, None, budget)
+
+
+def measure_rows(
+    model: Published, rows: Rows, data: Sealed, groups: Any, budget: tuple[float, float] | None
+) -> None:
+    """The same for rows that are known, and outcomes that the vault holds."""
+    if (rows.people is None) != (model._released.spent[0].people is None):
+        raise ValueError(OTHER_UNIT)
+    again = budget is not None
+    each = [*enumerate(model._released.each)]
+    batch = max(rows.batch(one, place, again=again) for place, one in each)
+    questions = [one._question(model._released.columns) for one in model._alone()]
+    earlier = tuple(rows.earlier(one, place, batch, questions[place]) for place, one in each)
+    asking: Any = model
+    if budget is not None:
+        asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
+    plan = plan_given(asking, rows.given(asking, groups), earlier)
+    plan = replace(plan, output_names=model._released.output_names)
+    data = rows._sum_for(data, plan)
+    model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
+
+
+def stages(model: Published, X: Any, shares: Any, groups: Any, **given: Any) -> Stages:
+    """The model's budget in parts, with the noise distribution that leaves less error in the end: of
+    several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
+    shares = check_shares(shares)
+    streamed = hasattr(model, "_streams") and model._streams(0)
+    if streamed or getattr(model, "reconstruct", "posterior") != "posterior":
+        raise ValueError(KINDS)
+    epsilon, delta = float(model.epsilon), float(model.delta)
+    compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)
+    laws = [law for law in compared if delta > 0 or law in PURE]
+    errors = {}
+    never = {"residuals": "never"} if hasattr(model, "residuals") else {}
+    for law in laws:
+        together = epsilon * information_share(law, shares)
+        asked = clone(model).set_params(mechanism=law, epsilon=together, **never)
+        expected = asked.plan(X, groups=groups, **given).expected_error()
+        errors[law] = float(np.exp(np.mean(np.log(expected))))
+    if not errors:
+        raise ValueError("delta must be positive for Gaussian noise.")
+    best = min(errors, key=lambda law: errors[law])
+    return Stages(best, share_out(best, epsilon, delta, shares), errors)

@@ -1,0 +1,114 @@
+"""Labels: the declared classes, and the sums that are measured of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import numpy as np
+
+from privgp.gp.rounding import UNIT_ROUNDOFF
+from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
+from privgp.privacy.noise import PURE
+from privgp.privacy.sensitivity import WHOLE, column_norms
+from privgp.types import Array, Within
+
+Classes = tuple[str, ...] | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
+KINDS = (str, bool, int, float)
+LARGEST = 10**18  # which an array of numbers holds
+
+
+def check_classes(classes: Any) -> Classes:
+    """The classes, sorted as scikit-learn sorts them; ValueError unless they can be classes."""
+    if classes is None:
+        raise ValueError(
+            "classes must be declared: all labels that may occur, chosen without looking at them."
+        )
+    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+        raise ValueError("classes must be a list of labels.")
+    found = [each.item() if isinstance(each, np.generic) else each for each in classes]
+    if not 2 <= len(found) <= MOST_CLASSES:
+        got = "1 class" if len(found) == 1 else f"{len(found)} classes"
+        raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
+    kinds = {type(each) for each in found}
+    if not kinds <= set(KINDS) or (len(kinds) > 1 and kinds != {int, float}):
+        raise ValueError("classes must be all numbers or all text.")
+    if not all(abs(each) < LARGEST for each in found if not isinstance(each, str)):
+        raise ValueError("classes must not be NaN or infinite, or numbers of 19 digits and more.")
+    if len(kinds) > 1:
+        found = [float(each) for each in found]
+    if len(set(found)) < len(found):
+        raise ValueError("classes must differ from each other.")
+    return tuple(sorted(found))
+
+
+MOST_CLASSES = 100
+Several = Annotated[int, Within(3, MOST_CLASSES)]
+ROOT_TWO = float(np.sqrt(2.0)) * (1.0 + 2.0 * UNIT_ROUNDOFF)
+
+
+class OfEveryClass(OutputSums):
+    """The sums of every class, one after the other."""
+
+    classes: int
+
+    @property
+    def size(self) -> int:
+        return self.classes * len(self.matrix)
+
+    def check(self) -> None:
+        super().check()
+        if self.energy_weight > 0.0 or self.change != WHOLE:  # a label changes all the way
+            raise ValueError(NOT_TOGETHER)
+
+    def float_error(self) -> float:
+        root = float(np.sqrt(self.classes)) * (1.0 + 2.0 * UNIT_ROUNDOFF)
+        return super().float_error() * (self.classes if self.law in PURE else root)
+
+    def worst_neighbours(self) -> tuple[Array, Array]:
+        """One person's labels change between the first two classes."""
+        first, second = super().worst_neighbours()
+        rest = np.zeros(self.size - 2 * len(first))
+        return np.concatenate([first, second, rest]), np.concatenate([second, first, rest])
+
+
+@dataclass(frozen=True)
+class ClassSums(OfEveryClass, OutputSums):
+    """``OutputSums`` of every class."""
+
+    classes: Several = 3
+
+    def sensitivity(self) -> float:
+        """How far one person can move the exact measurement, in the Euclidean norm.
+
+        Rows of one person may move between different pairs of classes, so their norms are added.
+        """
+        norms = self.per_person(column_norms(self.matrix)[self.index] * self.row_weights)
+        return 2.0 * ROOT_TWO * float(norms.max()) * (1.0 + 8.0 * UNIT_ROUNDOFF)
+
+
+@dataclass(frozen=True)
+class ClassGroupSums(OfEveryClass, GroupSums):
+    """``GroupSums`` of every class; protected by pure noise."""
+
+    classes: Several = 3
+
+    def sensitivity(self) -> float:
+        """How far one person can move the exact measurement, in the sum of absolute values."""
+        return 2.0 * super().sensitivity()
+
+
+def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
+    """The same sums for every class; of two classes, one says it all."""
+    if classes == 2:
+        return strategy
+    pure, people = strategy.law in PURE, strategy.people
+    kind = ClassGroupSums if pure else ClassSums
+    parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
+    if (
+        people is not None and not pure and strategy.tally is None
+    ):  # everybody moves as far as one row would
+        norms = np.bincount(people, column_norms(strategy.matrix)[strategy.index])
+        parts["row_weights"] = (1.0 / np.maximum(norms, 1.0))[people]
+    return kind(**parts, classes=classes)

@@ -1,0 +1,145 @@
+"""What two stages tell together: post-processing of a first measurement and of one of the residuals about
+the curve learned from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+from privgp.gp.inference.learning import learn
+from privgp.gp.inference.posterior import Posterior, posterior
+from privgp.gp.measurement import Functionals, Measurement
+from privgp.gp.threads import one_thread
+from privgp.plan.designs.residuals import Residuals
+from privgp.plan.part import Part
+from privgp.types import Array
+
+MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
+LEAST_SPREAD = 1e-6
+
+
+@dataclass(frozen=True)
+class LeftSquares:
+    """The sum of squared residuals, which tells the scatter of outputs.
+
+    Attributes
+    ----------
+    energy, noise_std : float
+        In squared units of y, with noise, and the std of that.
+    curve : array, (nodes,)
+        What the residuals are about, less the middle of the bounds.
+
+    """
+
+    energy: float
+    noise_std: float
+    curve: Array
+
+    def put_into(self, f: Functionals, measured: Measurement) -> tuple[Functionals, Measurement]:
+        """What is learned from, with this sum in place of that of squared outputs."""
+        told = replace(measured, energy=self.energy, energy_noise_std=self.noise_std)
+        return replace(f, energy_centre=self.curve), told
+
+
+@dataclass(frozen=True)
+class FirstStage:
+    """What the first stage tells.
+
+    Attributes
+    ----------
+    plan : Part
+        What both stages measure.
+    residuals : Residuals
+        How they divide the budget.
+    measured : Measurement
+        The first stage's numbers.
+    learned : bool
+        Whether hyperparameters are learned.
+
+    """
+
+    plan: Part
+    residuals: Residuals
+    measured: Measurement
+    learned: bool
+
+    @property
+    def middle(self) -> float:
+        return 0.5 * self.plan.y_bounds[0] + 0.5 * self.plan.y_bounds[1]
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The curve, as far as it is known."""
+        f, start = self.plan.functionals, self.plan.start
+        with one_thread():
+            models = learn(f, self.measured, self.plan.priors) if self.learned else (start,)
+            return posterior(f, self.measured, models, self.middle)
+
+    @cached_property
+    def curve(self) -> Array:
+        """Its mean at every distinct input, or part of a cell, (inputs,)."""
+        with one_thread():
+            return self.posterior.mean_at(self.plan.inputs)
+
+    @cached_property
+    def width(self) -> float:
+        """Where residuals are clipped: at some stds of an output about the curve, whose own error counts."""
+        with one_thread():
+            unknown = self.posterior.mean_and_variance(self.plan.functionals.nodes)[1]
+        error = float(np.exp(np.mean(np.log(np.maximum(unknown, 1e-300)))))
+        std = math.sqrt(self.posterior.noise_variance + error)
+        return self.residuals.width(std, self.plan.half_width)
+
+    @property
+    def centre(self) -> tuple[Array, float]:
+        """The curve at every row, and the width."""
+        strategy = self.plan.strategy
+        return self.curve[strategy.index], self.width  # type: ignore[union-attr]
+
+    def together(self, second: Measurement) -> tuple[Measurement, LeftSquares | None]:
+        """Both stages as one measurement of the same sums, and the sum of squared residuals.
+
+        Clipping draws the mean of residuals towards 0, by the share of them that it leaves alone: they
+        are divided by that share, for normal residuals of the std that their squares tell.
+        """
+        first, strategy, squares, kept = self.measured, self.plan.strategy, None, 1.0
+        if second.energy is not None:
+            total = self.plan.functionals.energy_total
+            clipped = second.energy / total
+            variance = variance_before(clipped, self.width)
+            kept = 1.0 - 2.0 * float(norm.sf(self.width / math.sqrt(variance)))
+            steep = max(1.0, variance / clipped) if clipped > 0.0 else 1.0
+            with one_thread():
+                curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
+            squares = LeftSquares(total * variance, steep * second.energy_noise_std, curve)
+        weights: Array = strategy.row_weights  # type: ignore[union-attr]
+        moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
+        values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
+        precision = np.array([first.noise_std**-2.0, std**-2.0])
+        shares = precision / precision.sum()
+        both = replace(
+            first,
+            values=shares[0] * first.values + shares[1] * values,
+            noise_std=float(precision.sum() ** -0.5),
+            is_laplace=bool(first.laplace.all() and shares[1] > 0.5),  # what the larger share has
+        )
+        return both, squares
+
+
+def variance_after(std: float, width: float) -> float:
+    """The mean square of a normal number of this std once it is clipped to +-width."""
+    z = width / std
+    inside = 1.0 - 2.0 * (z * float(norm.pdf(z)) + float(norm.sf(z)))
+    return std * std * inside + width * width * 2.0 * float(norm.sf(z))
+
+
+def variance_before(clipped: float, width: float) -> float:
+    """The variance of a normal number whose mean square is ``clipped`` once it is clipped to +-width."""
+    share = float(np.clip(clipped / width**2, LEAST_SPREAD, MOST_CLIPPED))
+    std = brentq(lambda s: variance_after(s, 1.0) - share, 1e-4, 10.0)
+    return float((std * width) ** 2)
