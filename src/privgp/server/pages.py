@@ -30,18 +30,10 @@ from privgp.server.work import RELEASE
 
 router = APIRouter(include_in_schema=False)
 TYPES = {"css": "text/css", "js": "text/javascript"}
-FILES = (
-    "page.css",
-    "view.css",
-    "tools.js",
-    "page.js",
-    "draw.js",
-    "map.js",
-    "view.js",
-    "plan.js",
-    "register.js",
-)
-FILES += ("release.js", "function.js", "thumbs.js")
+FILES = tuple(
+    f"{name}.js"
+    for name in "tools page draw map view plan register release function thumbs".split()
+) + ("page.css", "view.css")
 WRONG = "This is not a valid key."
 TITLES = {403: "Not allowed", 404: "Nothing here", 405: "Not possible", 503: "Try again later"}
 DATASETS, APPROVALS, PEOPLE, LEDGER = "Datasets", "Approvals", "People", "Ledger"

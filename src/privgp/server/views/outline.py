@@ -85,11 +85,12 @@ def _stored() -> dict[str, Array]:
 def _lines() -> tuple[Array, Array, Array, Array]:
     """All points (points, 2), where each line starts, its box (lines, 2, 2), and whether it is a border."""
     kept = _stored()
-    starts = np.append(0, np.cumsum(kept["lengths"]))
+    lengths = kept["lengths"].astype(np.int64)
+    starts = np.append(0, np.cumsum(lengths))
     steps = kept["steps"].T.astype(np.float64)
     total = np.cumsum(steps, axis=0)
     before = total[starts[:-1]] - steps[starts[:-1]]  # every line starts anew
-    grid = total - np.repeat(before, kept["lengths"], axis=0)
+    grid = total - np.repeat(before, lengths, axis=0)
     points = grid * kept["scale"] + kept["origin"]
     low = np.minimum.reduceat(points, starts[:-1])
     high = np.maximum.reduceat(points, starts[:-1])
