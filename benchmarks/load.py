@@ -156,7 +156,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.serve:
         folder, port = given.serve
-        unlimited = Settings(data=Path(folder), rate=1e9, burst=10**9)
+        unlimited = Settings(data=Path(folder), requests_per_second=1e9, burst=10**9)
         uvicorn.run(application(unlimited), port=int(port), log_level="warning", http="h11")
         return
     with tempfile.TemporaryDirectory() as folder:

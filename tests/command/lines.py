@@ -144,8 +144,10 @@ BAD: dict[str, tuple[str, ...]] = {
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
+    "--key": ("", "nonsense", "v.csv", "\0"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),
     "--reserve": (*NUMBER, "-1", "2"),
+    "--settings": ("", "nonsense", "v.csv", "\0"),
     "--host": ("",), "--data": ("v.csv", "v.csv/new", "\0"), "--port": (*COUNT, "70000"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.

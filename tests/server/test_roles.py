@@ -59,6 +59,7 @@ CELLS = [
     ("GET", "/api/datasets/{name}", {}, GRANTED),
     ("GET", "/api/datasets/{name}/ledger", {}, GRANTED),
     ("GET", "/api/ledger/verify", {}, OWNED),
+    ("GET", "/api/ledger/key", {}, ALL),
     ("POST", "/api/datasets/{name}/plans", {"json": FAST}, (401, 202, 404, 202)),
     ("GET", "/api/datasets/{name}/plans", {}, GRANTED),
     ("GET", "/api/plans/{plan}", {}, GRANTED),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -13,26 +12,26 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
+from privgp.ledger.chain import APPROVAL, REJECTION
 from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
-from privgp.release.release import Release
-from privgp.server import answers, reading
+from privgp.server import reading
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
+from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
-from privgp.server.settings import Settings, write_private
+from privgp.server.settings import Settings, new_private_file
 from privgp.server.store.keys import Who
-from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id
+from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id, now
 from privgp.server.views import exports
-from privgp.server.views.page import render_release
-from privgp.server.views.view import view as shown_view
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
 Once = Annotated[str, ONCE]
 MOST_EVENTS = 500
 RELEASED = "released"
+NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be found."
 JOB = ("id", "kind", "dataset", "state", "progress", "doing", "result", "error", "made_at")
 
 
@@ -54,15 +53,27 @@ class Service:
     store: Store
     work: Work
     worker: Worker
-    model: Callable[[str], Any]  # of a release
+    predictors: Predictors
 
-    def shown(self, who: Who, number: str) -> tuple[Release, str]:
-        """A release and the name of its output."""
+    def model(self, number: str) -> Any:
+        """What answers for a release."""
+        return self.predictors.answers.model(number)
+
+    def shown(self, who: Who, number: str) -> tuple[Row, str]:
+        """A release, if the key may see it, and the name of its output."""
         row = self.store.release(who, number)
-        return self.model(number)._released, self.work.declaration_of(row["dataset"]).title
+        return row, self.work.declaration_of(row["dataset"]).title
 
-    def file_name(self, row: Row, ending: str) -> str:
+    async def view(self, who: Who, kind: str, number: str) -> str:
+        """A view or an export of a release."""
+        row, output = await run_in_threadpool(self.shown, who, number)
+        named = self.store.titles(number).get(number, {"headline": "", "unit": ""})
+        title = (named["headline"] or row["dataset"], named["unit"]) if kind == "page" else ()
+        return await self.predictors.view(who.key, kind, row["id"], output, *title)
+
+    def file_name(self, who: Who, number: str, ending: str) -> str:
         """A name that says what a file is of: the dataset, the day, and the release's first digits."""
+        row = self.store.release(who, number)
         words = re.sub(r"[^A-Za-z0-9]+", "-", row["dataset"]).strip("-")
         return f"{words}-{row['made_at'][:10]}-{row['id'][:6]}.{ending}"
 
@@ -70,11 +81,17 @@ class Service:
         """Write down who did what."""
         self.store.log(who.key, kind, about)
 
+    def decide(self, who: Who, kind: str, plan: Row) -> None:
+        """Write an approval or a rejection of a plan into the chain of its account."""
+        key = f"plan {plan['id']} by key {who.key} at {now()}"
+        request = json.dumps({"plan": json.loads(plan["told"])["hash"], "key": who.key})
+        self.work.account_of(plan["dataset"]).decide(kind, key, request.encode("ascii"))
+
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
-        most = self.settings.most_waiting
+        most = self.settings.max_jobs_per_key
         once: Row = {"retry": retry, "digest": digest, "alone": kind == RELEASE}
-        job = self.store.add_job(who, kind, dataset, asked, most_waiting=most, **once)
+        job = self.store.add_job(who, kind, dataset, asked, max_jobs_per_key=most, **once)
         self.worker.wake()
         return _only(job, JOB)
 
@@ -142,7 +159,8 @@ async def add_table(
     ending: Literal["csv", "parquet"] = "csv",
 ) -> Row:
     """Upload a private table, as the body of the request; it stays on the server."""
-    return await run_in_threadpool(_keep_table, s, who, await request.body(), ending)
+    name, _ = await _keep_table(s, who, request, ending)
+    return {"table": name}
 
 
 @router.get("/tables")
@@ -211,12 +229,22 @@ def ledger(s: Served, who: Anybody, name: str) -> Row:
 
 @router.get("/ledger/verify")
 def verify(s: Served, _: Custodian) -> Row:
-    """Whether every chain is whole."""
+    """Whether every chain is whole and signed, and whether an older copy would be found."""
+    found = s.work.ledger
     try:
-        s.work.ledger.verify()
+        found.verify()
     except LedgerTampered as problem:
-        return {"whole": False, "told": first_line(problem)}
-    return {"whole": True, "told": "Every chain is whole."}
+        return {"whole": False, "anchored": found.has_anchor, "told": first_line(problem)}
+    told = "Every chain is whole." if found.has_anchor else f"Every chain is whole. {NO_ANCHOR}"
+    return {"whole": True, "anchored": found.has_anchor, "told": told}
+
+
+@router.get("/ledger/key", response_class=Response)
+def public_key(s: Served, _: Anybody) -> Response:
+    """The public key of the ledger, by which certificates are checked anywhere."""
+    assert s.work.ledger.key is not None
+    pem = s.work.ledger.key.public_pem
+    return _download(pem.encode("ascii"), "ledger-key.pem", "application/x-pem-file")
 
 
 @router.post("/datasets/{name}/plans", status_code=202)
@@ -240,7 +268,10 @@ def plan(s: Served, who: Anybody, number: str) -> Row:
 
 @router.post("/plans/{number}/approve")
 def approve(s: Served, who: Custodian, number: str) -> Row:
-    """Allow the plan to be carried out."""
+    """Allow the plan to be carried out; the approval is an entry of the ledger."""
+    row = s.store.plan(who, number)
+    if not row["approved_at"]:
+        s.decide(who, APPROVAL, row)
     s.store.approve(who, number)
     s.log(who, "plan approved", number)
     return _plan(s, s.store.plan(who, number), short=True)
@@ -249,9 +280,10 @@ def approve(s: Served, who: Custodian, number: str) -> Row:
 @router.post("/plans/{number}/reject")
 def reject(s: Served, who: Custodian, number: str) -> Row:
     """Reject a plan, or withdraw its approval before it is carried out."""
-    s.store.plan(who, number)
+    row = s.store.plan(who, number)
     if s.store.job_of(RELEASE, {"plan": number}) is not None:
         raise Refused(409, "The plan is being carried out, or was.")
+    s.decide(who, REJECTION, row)
     s.store.reject(who, number)
     s.log(who, "plan rejected", number)
     return _plan(s, s.store.plan(who, number), short=True)
@@ -301,21 +333,20 @@ def release(s: Served, who: Anybody, number: str) -> Row:
 
 
 @router.post("/releases/{number}/predict", response_model=dict[str, Any])
-def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
+async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
     """The released function at any points: free, as often as you like."""
-    row = s.store.release(who, number)
-    if len(asked.points) > s.settings.most_points:
-        raise Refused(422, f"At most {s.settings.most_points} points at a time.")
+    row = await run_in_threadpool(s.store.release, who, number)
+    if len(asked.points) > s.settings.max_points:
+        raise Refused(422, f"At most {s.settings.max_points} points at a time.")
     coverage = asked.coverage if asked.interval else None
-    told = answers.predict_points(s.model(row["id"]), asked.points, coverage)
-    # Thousands of plain numbers: the framework's own encoder would look at each of them.
-    return Response(json.dumps(told, allow_nan=False), media_type="application/json")
+    text = await s.predictors.predict(who.key, row["id"], asked.points, coverage)
+    return Response(text, media_type="application/json")
 
 
-@router.get("/releases/{number}/view")
-def view(s: Served, who: Anybody, number: str) -> Row:
+@router.get("/releases/{number}/view", response_class=Response)
+async def view(s: Served, who: Anybody, number: str) -> Response:
     """The curve, the map or slices, with the privacy noise apart."""
-    return shown_view(*s.shown(who, number))
+    return Response(await s.view(who, "view", number), media_type="application/json")
 
 
 @router.get("/releases/{number}/certificate")
@@ -338,42 +369,41 @@ def file(s: Served, who: Anybody, number: str) -> Response:
     row = s.store.release(who, number)
     data = s.work.read_release(row)
     s.log(who, "release downloaded", number)
-    return _download(data, s.file_name(row, "privgp"), "application/octet-stream")
+    return _download(data, s.file_name(who, number, "privgp"), "application/octet-stream")
 
 
 @router.get("/releases/{number}/table.csv", response_class=Response)
-def table(s: Served, who: Anybody, number: str) -> Response:
+async def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
-    text = exports.csv_of(*s.shown(who, number))
-    name = s.file_name(s.store.release(who, number), "csv")
-    return _download(text.encode("utf-8"), name, "text/csv; charset=utf-8")
+    text = await s.view(who, "csv", number)
+    return _download(
+        text.encode("utf-8"), s.file_name(who, number, "csv"), "text/csv; charset=utf-8"
+    )
 
 
 @router.get("/releases/{number}/map.geojson", response_class=Response)
-def map_geojson(s: Served, who: Anybody, number: str) -> Response:
+async def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
-    text = exports.geojson_of(*s.shown(who, number))
-    name = s.file_name(s.store.release(who, number), "geojson")
+    text = await s.view(who, "geojson", number)
+    name = s.file_name(who, number, "geojson")
     return _download(text.encode("utf-8"), name, "application/geo+json")
 
 
 @router.get("/releases/{number}/script.py", response_class=Response)
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
-    row = s.store.release(who, number)
-    text = exports.script_of(*s.shown(who, number), s.file_name(row, "privgp"))
-    name = s.file_name(row, "py")
+    row, output = s.shown(who, number)
+    file = s.file_name(who, number, "privgp")
+    text = exports.script_of(s.model(row["id"])._released, output, file)
+    name = s.file_name(who, number, "py")
     return _download(text.encode("utf-8"), name, "text/x-python; charset=utf-8")
 
 
 @router.get("/releases/{number}/page.html", response_class=Response)
-def published_page(s: Served, who: Anybody, number: str) -> Response:
+async def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
-    row = s.store.release(who, number)
-    named = s.store.titles(number).get(number, {"headline": "", "unit": ""})
-    headline = named["headline"] or row["dataset"]
-    text = render_release(*s.shown(who, number), headline, named["unit"])
-    name = s.file_name(row, "html")
+    text = await s.view(who, "page", number)
+    name = s.file_name(who, number, "html")
     return _download(text.encode("utf-8"), name, "text/html; charset=utf-8")
 
 
@@ -387,8 +417,9 @@ async def add_update(
     ending: Literal["csv", "parquet"] = "csv",
 ) -> Row:
     """Measure rows of new people, the body of the request, and learn from all measurements."""
-    body = await request.body()
-    return await run_in_threadpool(_start_update, s, who, number, once, body, ending)
+    await run_in_threadpool(s.store.release, who, number)
+    name, digest = await _keep_table(s, who, request, ending)
+    return await run_in_threadpool(_start_update, s, who, number, once, name, digest)
 
 
 @router.get("/jobs/{number}")
@@ -396,30 +427,36 @@ def job(s: Served, who: Anybody, number: str) -> Row:
     return _only(s.store.job(who, number), JOB)
 
 
-def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, ending: str) -> Row:
+def _start_update(s: Service, who: Who, number: str, once: str, table: str, digest: str) -> Row:
+    """Start the job, or find the one that was started with the same rows, whose table is there."""
+    path = s.settings.tables / table
     row = s.store.release(who, number)
-    told = hashlib.sha256(body).hexdigest()  # in the job's row, which nobody is shown
-    if s.store.has_job(who, UPDATE, once):
-        return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
-    declared = s.work.declaration_of(row["dataset"])
-    kept = _keep_table(s, who, body, ending)["table"]
-    declared.all_columns(declared.usual_model(), s.settings.tables / kept)
-    asked = {"release": number, "table": kept}
-    return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
-
-
-def _keep_table(s: Service, who: Who, body: bytes, ending: str) -> Row:
-    """Write a table that can be read into the server's folder. How many rows it has may be private."""
-    name = f"upload-{new_id()}.{ending}"
-    path = s.settings.tables / name
-    write_private(path, body)
     try:
-        reading.check_rows(path, s.settings.most_rows)
+        if s.store.has_job(who, UPDATE, once):
+            path.unlink()
+            return s.start(who, UPDATE, row["dataset"], {}, once, number, digest)
+        declared = s.work.declaration_of(row["dataset"])
+        declared.all_columns(declared.usual_model(), path)
     except Refused:
-        path.unlink()
+        path.unlink(missing_ok=True)
         raise
-    s.log(who, "table uploaded", name)
-    return {"table": name}
+    asked = {"release": number, "table": table}
+    return s.start(who, UPDATE, row["dataset"], asked, once, number, digest)
+
+
+async def _keep_table(s: Service, who: Who, request: Request, ending: str) -> tuple[str, str]:
+    """Write a table into the server's folder as it comes; its name and its SHA-256. How many rows it
+    has may be private."""
+    name, digest = f"upload-{new_id()}.{ending}", hashlib.sha256()
+    path = s.settings.tables / name
+    with new_private_file(path) as file:
+        async for part in request.stream():
+            digest.update(part)
+            await run_in_threadpool(file.write, part)
+        file.flush()
+        await run_in_threadpool(reading.check_table, path, s.settings)
+    await run_in_threadpool(s.log, who, "table uploaded", name)
+    return name, digest.hexdigest()
 
 
 def _dataset(s: Service, row: Row) -> Row:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import Any
 
 from anyio import to_thread
@@ -15,14 +14,15 @@ from starlette.exceptions import HTTPException
 
 from privgp.ledger.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, pages, titles
+from privgp.server.answers import Answers
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
+from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
 from privgp.server.work import Work
 
-KEPT = 8  # models in memory
 # The framework could send requests and errors, and what they quote, to whoever the environment names.
 SILENT: Any = dict.fromkeys(
     ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
@@ -32,13 +32,16 @@ SILENT: Any = dict.fromkeys(
 def application(settings: Settings) -> FastAPI:
     """The server of these settings; its jobs run between startup and shutdown."""
     work = Work.of(settings)
-    worker = Worker(work)
+    worker, predictors = Worker(work), Predictors(Answers(work))
 
     @asynccontextmanager
     async def run_worker(_: FastAPI) -> AsyncIterator[None]:
         # More threads than this would only take turns.
-        to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        to_thread.current_default_thread_limiter().total_tokens = (
+            settings.threads + settings.predictors
+        )
         worker.start()
+        predictors.warm()
         yield
         worker.stop()
 
@@ -50,8 +53,7 @@ def application(settings: Settings) -> FastAPI:
         lifespan=run_worker,
         telemetry=SILENT,
     )
-    model = lru_cache(maxsize=KEPT)(work.model)
-    made.state.service = api.Service(settings, work.store, work, worker, model)
+    made.state.service = api.Service(settings, work.store, work, worker, predictors)
     made.include_router(api.router)
     made.include_router(functions.router)
     made.include_router(titles.router)

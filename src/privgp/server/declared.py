@@ -264,7 +264,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         path = self.path(settings)
         if not path.is_file() or path.is_symlink():
             raise Refused(422, "There is no such table in the server's folder.")
-        reading.check_rows(path, settings.most_rows)
+        reading.check_table(path, settings)
         try:
             model = self.usual_model()
             for one in model._alone() if self.outcome == SEVERAL else (model,):

@@ -24,16 +24,14 @@ from privgp.server.guard import COOKIES, cookie_in
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Row
 from privgp.server.titles import default_headline, title_of
+from privgp.server.views import page
 from privgp.server.views.page import certificate_context, templates
-from privgp.server.views.page import static as static_file
 from privgp.server.work import RELEASE
 
 router = APIRouter(include_in_schema=False)
 TYPES = {"css": "text/css", "js": "text/javascript"}
-FILES = tuple(
-    f"{name}.js"
-    for name in "tools page draw map view plan register release function thumbs".split()
-) + ("page.css", "view.css")
+SCRIPTS = ("page", "plan", "register", "release", "function", "thumbs")
+FILES = (*(f"{name}.js" for name in SCRIPTS), *page.SCRIPTS, *page.STYLES)
 WRONG = "This is not a valid key."
 TITLES = {403: "Not allowed", 404: "Nothing here", 405: "Not possible", 503: "Try again later"}
 DATASETS, APPROVALS, PEOPLE, LEDGER = "Datasets", "Approvals", "People", "Ledger"
@@ -205,7 +203,7 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
         title=declared.title,
         headline=named.headline or default_headline(declared),
         unit=named.unit,
-        file_name=s.file_name(row, "privgp"),
+        file_name=s.file_name(who, number, "privgp"),
         plan_hash=facts["plan_hash"],
         budget=f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}",
         places=len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
@@ -231,7 +229,7 @@ def static(request: Request, name: str) -> Response:
 @cache
 def _versions(name: str) -> tuple[bytes, bytes, str]:
     """A file, the same compressed, and its tag."""
-    data = static_file(name)
+    data = page.static(name)
     return data, gzip.compress(data, 6, mtime=0), f'"{hashlib.sha256(data).hexdigest()[:32]}"'
 
 

@@ -151,7 +151,7 @@ class Visit:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Visit]:
-    made = application(settings(folder))
+    made = application(settings(folder, predictors=0))
     work = made.state.service.work
 
     ended: SimpleQueue[str] = SimpleQueue()

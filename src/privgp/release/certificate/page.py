@@ -119,7 +119,8 @@ def _ledger_line(ledger: Mapping[str, Any] | None) -> str | None:
     """Where the holder's ledger has the charge; whoever has the head can hold the ledger to it."""
     if ledger is None:
         return None
-    return f"entry {ledger['entry']} of dataset {ledger['dataset']}; head {ledger['head']}"
+    signed = "; signed" if "signature" in ledger else ""
+    return f"entry {ledger['entry']} of dataset {ledger['dataset']}; head {ledger['head']}{signed}"
 
 
 def promise_of(c: Mapping[str, Any]) -> str:

@@ -42,8 +42,8 @@ def function(s: Served, who: Anybody, number: str) -> Row:
 def ask(s: Served, who: Anybody, number: str, asked: PointsAsked) -> Row:
     """The values at these points, of paths one list each: free, and the same for ever."""
     row = s.store.function(who, number)
-    if len(asked.points) > s.settings.most_asked:
-        raise Refused(422, f"At most {s.settings.most_asked} points at a time.")
+    if len(asked.points) > s.settings.max_function_points:
+        raise Refused(422, f"At most {s.settings.max_function_points} points at a time.")
     return {"values": finite(s.work.keeper.ask(row, asked.points)).tolist()}
 
 
