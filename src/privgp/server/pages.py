@@ -7,7 +7,6 @@ import hashlib
 import json
 from functools import cache
 from itertools import pairwise
-from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
@@ -37,11 +36,11 @@ TITLES = {403: "Not allowed", 404: "Nothing here", 405: "Not possible", 503: "Tr
 DATASETS, APPROVALS, PEOPLE, LEDGER = "Datasets", "Approvals", "People", "Ledger"
 
 
-def _render(name: str, *, status: int = 200, **shown: Any) -> HTMLResponse:
+def _render(name: str, *, status: int = 200, **shown: object) -> HTMLResponse:
     return HTMLResponse(templates().get_template(name).render(**shown), status_code=status)
 
 
-def _page(s: Service, who: Who, name: str, here: str, **shown: Any) -> HTMLResponse:
+def _page(s: Service, who: Who, name: str, here: str, **shown: object) -> HTMLResponse:
     """A page with the bar at its top, which says how many plans wait."""
     names = [row["name"] for row in s.store.datasets(who)]
     waiting = sum(_count_waiting(s, who, each) for each in names)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ SMALLEST = 3  # steps of that size: an island that is smaller is left out
 MOST_CITIES = 60
 
 
-def outline(longitudes: Array, latitudes: Array) -> dict[str, Any]:
+def outline(longitudes: Array, latitudes: Array) -> dict[str, object]:
     """What lies around the box of these coordinates.
 
     Parameters

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
+from numpy.typing import ArrayLike
 
 from privgp.release.certificate import certificate
 from privgp.release.certificate.page import promise_of, sections
@@ -31,7 +32,7 @@ def templates() -> Environment:
     return made
 
 
-def expected_interval(plan: Mapping[str, Any]) -> str:
+def expected_interval(plan: Mapping[str, ArrayLike]) -> str:
     """Half of the 90% interval that a plan expects, for every outcome."""
     return ", ".join(f"±{plain(REACH * error)}" for error in np.ravel(plan["expected_error"]))
 
