@@ -44,7 +44,8 @@ def _page(s: Service, who: Who, name: str, here: str, **shown: object) -> HTMLRe
     """A page with the bar at its top, which says how many plans wait."""
     names = [row["name"] for row in s.store.datasets(who)]
     waiting = sum(_count_waiting(s, who, each) for each in names)
-    return _render(name, who=who, here=here, waiting=waiting, **shown)
+    text = templates().get_template(name).render(who=who, here=here, waiting=waiting, **shown)
+    return HTMLResponse(text)
 
 
 def error_page(request: Request, status: int, sentence: str) -> HTMLResponse:
