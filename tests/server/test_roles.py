@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from privgp.server import api, pages, titles
+from privgp.server import api, pages
 from privgp.server.functions import api as functions
 from tests.server.world import (
     ANALYST,
@@ -114,7 +114,7 @@ def test_the_table_has_every_endpoint(world):
     shape = re.compile(r"\{\w+\}")
     known = {(method, shape.sub("{}", path)) for method, path, _, _ in CELLS}
     known |= {("GET", "/static/{}")}
-    routers = (api.router, functions.router, titles.router, pages.router)
+    routers = (api.router, functions.router, pages.router)
     routes = [route for each in routers for route in each.routes]
     there = {(m, shape.sub("{}", each.path)) for each in routes for m in each.methods}
     assert len(there) > 25

@@ -17,7 +17,7 @@ from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
 from privgp.server import reading
-from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
+from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked, Title
 from privgp.server.errors import Refused, absent, first_line
 from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
@@ -67,9 +67,14 @@ class Service:
     async def view(self, who: Who, kind: str, number: str) -> str:
         """A view or an export of a release."""
         row, output = await run_in_threadpool(self.shown, who, number)
-        named = self.store.titles(number).get(number, {"headline": "", "unit": ""})
-        title = (named["headline"] or row["dataset"], named["unit"]) if kind == "page" else ()
+        named = await run_in_threadpool(self.title, number)
+        title = (named.headline or row["dataset"], named.unit) if kind == "page" else ()
         return await self.predictors.view(who.key, kind, row["id"], output, *title)
+
+    def title(self, number: str) -> Title:
+        """The headline and the unit of a release; empty where nobody gave one."""
+        row = self.store.titles(number).get(number, {})
+        return Title(**_only(row, ("headline", "unit"))) if row else Title()
 
     def file_name(self, who: Who, number: str, ending: str) -> str:
         """A name that says what a file is of: the dataset, the day, and the release's first digits."""
@@ -180,6 +185,14 @@ def delete_table(s: Served, who: Custodian, name: str) -> Row:
     (s.settings.tables / name).unlink()
     s.log(who, "table deleted", name)
     return {"table": name}
+
+
+@router.get("/tables/{name}/columns")
+def columns(s: Served, who: Custodian, name: str) -> list[Row]:
+    """The columns of an uploaded table that no dataset is made of. No cell is read."""
+    if name not in {row["table"] for row in unused_tables(s, who)}:
+        raise absent()
+    return reading.describe_columns(s.settings.tables / name)
 
 
 @router.get("/datasets")
@@ -347,6 +360,21 @@ async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> 
 async def view(s: Served, who: Anybody, number: str) -> Response:
     """The curve, the map or slices, with the privacy noise apart."""
     return Response(await s.view(who, "view", number), media_type="application/json")
+
+
+@router.get("/releases/{number}/title")
+def title(s: Served, who: Anybody, number: str) -> Title:
+    """The headline and the unit of a release; empty where nobody gave one."""
+    return s.title(s.store.release(who, number)["id"])
+
+
+@router.put("/releases/{number}/title")
+def set_title(s: Served, who: Custodian, number: str, asked: Title) -> Title:
+    """Give a release a headline and a unit, which its page and its published file show."""
+    s.store.release(who, number)
+    s.store.set_title(number, asked.headline, asked.unit)
+    s.log(who, "release named", number)
+    return asked
 
 
 @router.get("/releases/{number}/certificate")

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from privgp.ledger.errors import LedgerError, LedgerUnreachable
-from privgp.server import api, pages, titles
+from privgp.server import api, pages
 from privgp.server.answers import Answers
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions import api as functions
@@ -56,7 +56,6 @@ def application(settings: Settings) -> FastAPI:
     made.state.service = api.Service(settings, work.store, work, worker, predictors)
     made.include_router(api.router)
     made.include_router(functions.router)
-    made.include_router(titles.router)
     made.include_router(pages.router)
     made.add_exception_handler(Refused, _answer_refusal)
     made.add_exception_handler(LedgerError, _ledger)

@@ -22,7 +22,6 @@ from privgp.server.functions import api as functions
 from privgp.server.guard import COOKIES, cookie_in
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Row
-from privgp.server.titles import default_headline, title_of
 from privgp.server.views import page
 from privgp.server.views.page import certificate_context, templates
 from privgp.server.work import RELEASE
@@ -43,7 +42,7 @@ def _render(name: str, *, status: int = 200, **shown: object) -> HTMLResponse:
 def _page(s: Service, who: Who, name: str, here: str, **shown: object) -> HTMLResponse:
     """A page with the bar at its top, which says how many plans wait."""
     names = [row["name"] for row in s.store.datasets(who)]
-    waiting = sum(_count_waiting(s, who, each) for each in names)
+    waiting = sum(_count_open(s, who, each) for each in names)
     text = templates().get_template(name).render(who=who, here=here, waiting=waiting, **shown)
     return HTMLResponse(text)
 
@@ -193,7 +192,7 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
     declared, model = s.work.declaration_of(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
-    named, facts = title_of(s, number), model.certificate()
+    named, facts = s.title(number), model.certificate()
     return _page(
         s,
         who,
@@ -201,7 +200,7 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
         DATASETS,
         release=row,
         title=declared.title,
-        headline=named.headline or default_headline(declared),
+        headline=named.headline or declared.headline,
         unit=named.unit,
         file_name=s.file_name(who, number, "privgp"),
         plan_hash=facts["plan_hash"],
@@ -245,7 +244,7 @@ def _cards(s: Service, who: Who) -> list[Row]:
     for row in s.store.datasets(who):
         released = s.store.releases(row["name"])
         newest = released[-1]["id"] if released else ""
-        waiting = _count_waiting(s, who, row["name"])
+        waiting = _count_open(s, who, row["name"])
         shown = {"newest": newest, "releases": len(released), "waiting": waiting}
         made.append({**_dataset(s, who, row["name"]), **shown})
     return made
@@ -258,7 +257,7 @@ def _plans(s: Service, who: Who, name: str) -> list[Row]:
     ]
 
 
-def _count_waiting(s: Service, who: Who, name: str) -> int:
+def _count_open(s: Service, who: Who, name: str) -> int:
     """How many plans wait for somebody: for a custodian to decide, for an analyst to release them."""
     rows = s.store.plans(name)
     if who.is_custodian:

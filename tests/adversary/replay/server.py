@@ -17,7 +17,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from privgp.models.load import unpack_model
-from privgp.server import api, pages, titles
+from privgp.server import api, pages
 from privgp.server.app import application
 from privgp.server.functions import api as functions
 from privgp.server.functions.asked import ESTIMATORS
@@ -32,7 +32,7 @@ PLAN = {"epsilon": 4.0, "delta": 1e-5, "hyperparameters": "fixed"}
 DECLARED = {"name": NAME, "inputs": ["age"], "epsilon": 9.0, "delta": 1e-4}
 ROUTES = [
     (method, route.path)
-    for router in (api.router, functions.router, titles.router, pages.router)
+    for router in (api.router, functions.router, pages.router)
     for route in router.routes
     for method in route.methods  # type: ignore[attr-defined]
 ]

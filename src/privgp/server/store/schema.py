@@ -4,7 +4,7 @@ from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, M
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
-REVISION = "4"  # of the newest migration
+REVISION = "3"  # of the newest migration
 
 metadata = MetaData()
 

@@ -28,11 +28,11 @@ REACH = 1.645  # standard deviations in half of a 90% interval
 @cache
 def templates() -> Environment:
     made = Environment(loader=PackageLoader("privgp.server"), autoescape=select_autoescape())
-    made.filters["interval"] = expected_interval
+    made.filters["interval"] = half_interval
     return made
 
 
-def expected_interval(plan: Mapping[str, ArrayLike]) -> str:
+def half_interval(plan: Mapping[str, ArrayLike]) -> str:
     """Half of the 90% interval that a plan expects, for every outcome."""
     return ", ".join(f"±{plain(REACH * error)}" for error in np.ravel(plan["expected_error"]))
 
