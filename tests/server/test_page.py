@@ -28,7 +28,7 @@ EXPECTED = ("status of 401",)  # of the page to sign in at
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """The address of a server, and a custodian's key."""
-    made = application(settings(tmp_path_factory.mktemp("page")))
+    made = application(settings(tmp_path_factory.mktemp("page"), hosts=["127.0.0.1"]))
     key = made.state.service.store.add_key("clara", "custodian")[1]
     server = uvicorn.Server(uvicorn.Config(made, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
