@@ -59,8 +59,8 @@ def page(certificate: Facts) -> str:
     return _document(
         f"Privacy certificate: {name}",
         f"{stamp}<h1>Privacy certificate: {name}</h1>\n"
-        f'<p class="by">{_text(published_by(c))}</p>\n{_headed(_first_page(c), 2)}\n'
-        f'<section class="technical"><h1>Technical details</h1>\n{_headed(_sections(c), 2)}</section>\n{stamp}',
+        f'<p class="by">{_text(publisher_line(c))}</p>\n{_with_headings(_first_page(c), 2)}\n'
+        f'<section class="technical"><h1>Technical details</h1>\n{_with_headings(_sections(c), 2)}</section>\n{stamp}',
     )
 
 
@@ -141,7 +141,7 @@ def _document(title: str, body: str) -> str:
     )
 
 
-def _headed(parts: Mapping[str, Any], level: int) -> str:
+def _with_headings(parts: Mapping[str, Any], level: int) -> str:
     return "\n".join(
         f"<h{level}>{_text(title)}</h{level}>\n{_html(content)}"
         for title, content in parts.items()
@@ -152,10 +152,10 @@ def _headed(parts: Mapping[str, Any], level: int) -> str:
 def sections(certificate: Facts, level: int = 2) -> str:
     """The limits and the technical details, as HTML under headings of this level."""
     limits = {"What is not protected": certificate["not_protected"]}
-    return _headed({**limits, **_sections(certificate)}, level)
+    return _with_headings({**limits, **_sections(certificate)}, level)
 
 
-def published_by(c: Facts) -> str:
+def publisher_line(c: Facts) -> str:
     """Who published the release, and when."""
     who = f"Published by {c['holder']['curator']}" if c["holder"]["curator"] else "Published"
     return f"{who} on {c['date'][:10]}"
