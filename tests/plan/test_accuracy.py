@@ -93,7 +93,8 @@ def test_a_plan_states_over_which_distances_the_function_changes_and_the_error_o
     (scale,) = np.atleast_1d(plan.start.kernel.k1.k2.length_scale)
     assert f"changes over about {scale:.3g} along its input," in plan.summary()
     rough = accuracy.rough_error(plan.parts[0])
-    assert rough is not None and rough > plan.expected_error()
+    assert rough is not None
+    assert rough > plan.expected_error()
     assert f"It is about {rough:.4g} for a function that is rough everywhere" in plan.describe()
     given = planned(kernel=RBF(1.0))
     assert accuracy.rough_error(given.parts[0]) is None
