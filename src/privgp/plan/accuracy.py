@@ -21,8 +21,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate, mean_variance
-from privgp.gp.priors import Hyperparameters
-from privgp.gp.rougher import rougher
+from privgp.gp.priors import Hyperparameters, rougher
 from privgp.gp.smoothers import exact_smoother, node_smoother
 from privgp.gp.threads import one_thread
 from privgp.privacy.budget import MAX_EPSILON

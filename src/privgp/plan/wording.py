@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.gp.rougher import lengthscales
+from privgp.gp.priors import lengthscales
 from privgp.plan.accuracy import rough_error
 from privgp.plan.part import Part, unit_of
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
