@@ -11,8 +11,7 @@ from privgp.gp.inference.learning import MANY, learn
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.inference.proposals import start_from
 from privgp.gp.measurement import Measurement, sums_of_parts
-from privgp.gp.priors import Hyperparameters, prior_about
-from privgp.gp.rougher import SHORT, SHORT_VARIANCE, rougher
+from privgp.gp.priors import SHORT, SHORT_VARIANCE, Hyperparameters, prior_about, rougher
 
 ROWS, NOISE, SCATTER = 100.0, 3.0, 0.04
 

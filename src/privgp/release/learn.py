@@ -13,8 +13,7 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import Squares, learn_outcomes
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.rougher import rougher
+from privgp.gp.priors import Hyperparameters, Prior, rougher
 from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
 from privgp.plan.features.features import Features
