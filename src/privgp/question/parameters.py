@@ -134,7 +134,7 @@ class Parameter:
 
 TABLE = (
     Parameter("kernel", "The kernel, in units of the inputs and squared units of the output.", estimators=ALONE),
-    Parameter("noise_variance", "The variance of outputs around the function.", None, Span(5e-324, 1.7e308),
+    Parameter("noise_variance", "The variance of outputs around the function.", None, Span(5e-324, 1.7e308, others=True),
               (REGRESSOR,)),
     Parameter("y_bounds", "Public output bounds, chosen without seeing the data; values outside are clipped.",
               estimators=(REGRESSOR,), options=("--bounds",)),
