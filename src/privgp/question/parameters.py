@@ -70,7 +70,7 @@ class Span:
 
     def check(self, name: str, value: Any) -> None:
         right = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
-        if not right and not self.others:
+        if not right and (not self.others or isinstance(value, str | bool)):
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
         if right and not self.least <= value <= self.most:
             ends = f"at least {self.least:g} and at most {self.most:,g}"
