@@ -26,6 +26,8 @@ from privgp.release.spendings import totals
 from privgp.types import Pair
 
 if TYPE_CHECKING:
+    from privgp.plan.plan import Plan
+    from privgp.privacy.guarantee import Guarantee
     from privgp.release.release import Planned, Release
 
 COVERAGE = 0.9  # that of intervals, unless another is asked for
@@ -83,7 +85,7 @@ def plan_hash(
     return digest.hexdigest()
 
 
-def core_of(release: Release, facts: Planned) -> dict[str, Any]:
+def core_of(release: Release, facts: Planned) -> dict[str, object]:
     """The certificate of a release without what the holder adds."""
     plan, promised, asked = facts.plan, release.guarantee, release.parameters
     strategy, unit = plan.strategy, unit_of(plan.parts[0])
@@ -100,7 +102,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
     output = f"the outputs ({', '.join(several)})" if several else output
     output = f"{output} ({wording.output_title(called)})" if called else output
     private = f"the {inputs} and {output}" if records else output
-    bounds: dict[str, Any] = {"outputs": np.array(asked.y_bounds).tolist()}
+    bounds: dict[str, object] = {"outputs": np.array(asked.y_bounds).tolist()}
     bounds["source"] = wording.BOUNDS_SOURCE
     if classes:
         bounds["classes"] = classes
@@ -177,6 +179,57 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
     return asked.restate(stated)
 
 
+def plan_statement(
+    plan: Plan, promised: Guarantee, errors: Mapping[float, object]
+) -> dict[str, object]:
+    """What a plan would spend, on what, and for which accuracy: all of it is public.
+
+    Parameters
+    ----------
+    plan : Plan
+        As its file has it.
+    promised : Guarantee
+        That of a release by this plan.
+    errors : mapping
+        Expected errors by epsilon; lists of them for several outputs.
+
+    """
+    made_for = plan.made_for
+    assert made_for is not None
+    asked = made_for.parameters
+    bounds: dict[str, object] = {"outputs": np.array(asked.y_bounds).tolist()}
+    if asked.x_bounds is not None:
+        bounds["inputs"] = np.array(asked.x_bounds).reshape(-1, 2).tolist()
+    kinds, names = asked.columns, list(made_for.names or ())
+    stated: dict[str, object] = {
+        "hash": plan.hash,
+        "spent": False,
+        "epsilon": plan.epsilon,
+        "delta": plan.promised_delta,
+        "delta_offered": plan.delta,
+        "best_guess": 0.5 + 0.5 * promised.delta_at(0.0),
+        "unit": promised.unit,
+        "neighbours": promised.neighbours,
+        "assumptions": list(promised.assumptions),
+        "mechanism": promised.mechanism,
+        "columns": names if kinds is None else kinds.describe(),
+        "groups": made_for.groups,
+        "exposure": made_for.exposure,
+        "outputs": list(plan.output_names or ()),
+        "bounds": {**bounds, "classes": asked.labels()},
+        "public": [],
+        "private": [],
+        "not_protected": [],
+        "data": {"rows": plan.rows},
+        "measured": plan.strategy.size,
+        "expected_error": np.asarray(plan.expected_error()).tolist(),
+        "expected_errors": [{"epsilon": e, "expected_error": error} for e, error in errors.items()],
+        "error_unit": plan.error_unit,
+        "description": plan.describe(),
+    }
+    return asked.restate(stated)
+
+
 def _model_facts(release: Release) -> dict[str, Any]:
     """The most plausible model of one output, and how many are averaged."""
     (part,), (answer,), asked = release.parts, release.answers, release.parameters
@@ -188,7 +241,7 @@ def _model_facts(release: Release) -> dict[str, Any]:
     }
 
 
-def _each_or_one(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _each_or_one(facts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """The facts about one output, or lists of them where there are several."""
     if len(facts) == 1:
         return dict(facts[0])
@@ -196,7 +249,7 @@ def _each_or_one(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: [fact[name] for fact in facts] for name in known}
 
 
-def steps_of(event: Event) -> dict[str, Any]:
+def steps_of(event: Event) -> dict[str, object]:
     """What people of one batch spend."""
     return {
         "noise_multipliers": list(event.noise_multipliers),
