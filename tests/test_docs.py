@@ -92,7 +92,9 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    monkeypatch.setattr("privgp.command.plan.EPSILONS", (0.5, 2.0))  # it plans anew for each
+    monkeypatch.setattr(
+        "privgp.command.io.documents.EPSILONS", (0.5, 2.0)
+    )  # it plans anew for each
     namespace: dict[str, Any] = {"__name__": "__main__"}
     text = read(page)
     for language, line, block in blocks_of(text):

@@ -8,10 +8,8 @@ from tests.house import numbers
 from tests.house.source import PACKAGE, SOURCE, House
 
 HOUSE = House.built()
-MOST_ASKS, MOST_ANY, MOST_METHODS = 125, 1460, 25
-MOST_PARTICIPLES, MOST_MODULES, MOST_FILES = 101, 72, 315
-# Modules that still do. Lines may only be removed.
-CIRCLES = [frozenset({"privgp.models.rows.files", "privgp.models.rows.database"})]
+MOST_ASKS, MOST_ANY, MOST_METHODS = 125, 1459, 25
+MOST_PARTICIPLES, MOST_MODULES, MOST_FILES = 101, 72, 316
 
 
 def test_few_places_ask_which_kind_they_have():
@@ -53,7 +51,7 @@ def test_functions_are_called_by_verbs_and_nouns():
 
 
 def test_no_modules_import_each_other_in_a_circle_lazy_imports_too():
-    assert [*map(frozenset, numbers.circles(HOUSE))] == CIRCLES
+    assert not numbers.circles(HOUSE)
 
 
 def test_a_planted_circle_is_found_unless_it_is_for_the_type_checker():

@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.rows.files import columns_to_fit, columns_to_plan, open_table
+from privgp.models.rows.database import open_table
+from privgp.models.rows.files import columns_to_fit, columns_to_plan
 from privgp.models.rows.fit import domain
 from privgp.models.rows.tables import domain_of, in_order, records_to_plan, rows_to_plan
 from privgp.plan.inputs.inputs import OPTIONS
@@ -290,7 +291,9 @@ class PlanAsked(PlanFields):  # type: ignore[misc]
 
 
 class ReleaseAsked(Asked):
-    plan: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    """The plan to carry out."""
+
+    plan: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", examples=["0f3c" * 8])]
 
 
 class PredictAsked(Asked):
@@ -298,7 +301,7 @@ class PredictAsked(Asked):
 
     points: Annotated[
         list[Annotated[list[Cell], Field(min_length=1, max_length=MOST_INPUTS)]],
-        Field(min_length=1),
+        Field(min_length=1, examples=[[[30.0], [45.0]]]),
     ]
     coverage: Annotated[float, Field(gt=0, lt=1)] = 0.9
     interval: bool = True

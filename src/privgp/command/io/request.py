@@ -37,8 +37,8 @@ from privgp.models.load import estimator_for
 from privgp.models.promise import MISSING
 from privgp.models.published import Published
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.rows.database import open_table as open_rows
 from privgp.models.rows.files import FileInputs, Table
-from privgp.models.rows.files import open_table as open_rows
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import in_order
@@ -230,11 +230,10 @@ class Readable(Described):
     def table(self, output: str | None) -> Table:
         """The table in files, whose private cells are checked."""
         with public_computation():
-            several = output is not None and are_several(self.y_bounds)
             table = open_rows(
                 self.address or str(self.data),
                 self.input_names,
-                self.output_names if several else output,
+                None if output is None else self.output_names,
                 self.groups,
                 self.columns,
                 None if self.address is None else self.exposure,
