@@ -40,8 +40,9 @@ SHOWN = {
     "server-release": ("curve", "light", 1130),
     "server-map": ("map", "light", 1180),
 }
-SHEET = 4, 440, 360  # pages in a row, and the width and height of each
-COLOURS = 128
+# A sheet of all pages in a look: pages in a row, and the width and height of each.
+SHEETS = {"light": (4, 380, 310), "dark": (4, 380, 310), "phone": (8, 190, 412)}
+COLOURS, SHEET_COLOURS = 256, 64
 PATIENCE = 180_000  # milliseconds
 
 
@@ -119,7 +120,7 @@ def released(address: str, key: str) -> dict[str, str]:
             wanted = {"epsilon": 1.0, "delta": 1e-5}
             plan = finished(client.post(f"/api/datasets/{name}/plans", json=wanted).json())
             client.post(f"/api/plans/{plan}/approve")
-            once = {"Idempotency-Key": f"picture-{name}"}
+            once = {"Idempotency-Key": f"picture-{name.replace(' ', '-')}"}
             path = f"/api/datasets/{name}/releases"
             numbers[name] = finished(client.post(path, json={"plan": plan}, headers=once).json())
             headline, unit = HEADLINES[name]
@@ -188,9 +189,8 @@ def _answer_questions(page: Any) -> None:
     page.get_by_role("heading", name="Between which values?").wait_for()
 
 
-def sheet(pictures: list[bytes]) -> bytes:
+def sheet(pictures: list[bytes], across: int, width: int, height: int) -> bytes:
     """The tops of many pages beside each other."""
-    across, width, height = SHEET
     rows = -(-len(pictures) // across)
     whole = Image.new("RGB", (across * (width + 12) + 12, rows * (height + 12) + 12), "#8a949e")
     for place, picture in enumerate(pictures):
@@ -200,7 +200,7 @@ def sheet(pictures: list[bytes]) -> bytes:
         at = 12 + place % across * (width + 12), 12 + place // across * (height + 12)
         whole.paste(image.crop((0, 0, width, min(height, image.height))), at)
     out = io.BytesIO()
-    whole.quantize(32, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    whole.quantize(SHEET_COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     return out.getvalue()
 
 
@@ -230,7 +230,7 @@ def main(arguments: list[str] | None = None) -> None:
         (HERE / f"{name}.png").write_bytes(small(pictures[page, look], height))
     for look in LOOKS:
         every = [picture for (_, each), picture in pictures.items() if each == look]
-        (HERE / f"server-{look}.png").write_bytes(sheet(every))
+        (HERE / f"server-{look}.png").write_bytes(sheet(every, *SHEETS[look]))
 
 
 if __name__ == "__main__":
