@@ -13,7 +13,7 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import Squares, learn_outcomes
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.priors import Hyperparameters, Prior, rougher
 from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
 from privgp.plan.features.features import Features
@@ -32,7 +32,13 @@ from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsAtPoints, RecordsInBins
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import LeftSquares
-from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
+from privgp.release.spendings import (
+    RecordsSpending,
+    Spending,
+    TargetsSpending,
+    as_one,
+    combine_guarantees,
+)
 from privgp.types import Array, Integers, UserData
 
 Models = tuple[Hyperparameters, ...]
@@ -169,18 +175,19 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models
     elif asked.hyperparameters == "learned" and not models:
-        models = _learn(task)
+        default = asked.kernel is None and plan.x_bounds is None
+        models = _learn(task, rougher(task.priors[0]) if default else ())
     models = models or (plan.start,)
     part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
     answer: Any = answer_of(asked, part)
     return replace(part, noise_variance=answer.noise_variance), answer
 
 
-def _learn(task: Task) -> Models:
+def _learn(task: Task, rough: Sequence[Prior]) -> Models:
     """Models of a number, or of the logarithm of a rate."""
     plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     if plan.unit is None:
-        return learn(f, numbers, task.priors)
+        return learn(f, numbers, task.priors, rough)
     squares = _squares(plan, numbers) if len(task.spent) == 1 else None
     return learn_rates(f, numbers, task.priors, squares)
 
@@ -284,17 +291,23 @@ def _(
     inputs: Any = None,
 ) -> tuple[Spending, ...]:
     people, weights = strategy.people, strategy.row_weights
-    if plan.unbiased is not None:
-        return ()
     # rows as they are, where they were gathered in cells
     rows = plan.inputs[strategy.index] if inputs is None else inputs
-    found = Spending(
-        fingerprint=fingerprints(rows, people, strategy.expected)[0],
-        people=strategy.people_count,
-        row_weights=None if np.all(weights == 1.0) else weights,
+    known = {
+        "fingerprint": fingerprints(rows, people, strategy.expected)[0],
+        "people": strategy.people_count,
+        "row_weights": None if np.all(weights == 1.0) else weights,
         **_of_all(strategy, measured, guarantee, batch),
-    )
-    return (found,)
+    }
+    if plan.unbiased is not None:
+        return (TargetsSpending(**known, sums=sums_of(plan)),)
+    return (Spending(**known),)
+
+
+def sums_of(plan: PlanPart) -> str:
+    """The fingerprint of what is measured for values at targets, and of how it is read."""
+    assert plan.unbiased is not None
+    return fingerprint(plan.strategy.matrix, plan.targets, plan.unbiased.reconstruction)
 
 
 @spendings_of.register(Bins)
