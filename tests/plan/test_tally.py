@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from privgp import Number, PrivateGP, PrivateGPClassifier, PrivateGPRegressor, open_table
 from privgp.engine.local import Serial, Threads
@@ -69,6 +71,15 @@ def postgresql():
     running.cleanup()
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of two threads, to which blocks are sent as to any other."""
+    distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+    asked = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**asked) as workers, distributed.Client(workers) as client:
+        yield client
+
+
 def in_duckdb(data, folder):
     ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
     path = folder / "rows.duckdb"
@@ -78,12 +89,12 @@ def in_duckdb(data, folder):
     return f"duckdb:///{path}?table=visits"
 
 
-def in_postgresql(data, url):
+def in_postgresql(data, url, name="visits"):
     ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
     held = ibis.connect(url.replace("postgresql://", "postgres://"))
-    if "visits" not in held.list_tables():
-        held.create_table("visits", data.to_arrow())
-    return held.table("visits")
+    if name not in held.list_tables():
+        held.create_table(name, data.to_arrow())
+    return held.table(name)
 
 
 def in_files(data, folder):
@@ -111,6 +122,9 @@ KINDS = {
 }
 
 
+SOURCES = ["files", "one thread", "two threads of BLAS", "dask", "duckdb", "postgresql"]
+
+
 def answers(model):
     asked = getattr(model, "predict_proba", model.predict)
     return asked(POINTS)
@@ -118,7 +132,7 @@ def answers(model):
 
 @pytest.mark.filterwarnings("ignore:this process made such a fit")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("source", ["files", "one thread", "duckdb", "postgresql"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_a_release_is_the_same_from_every_source(kind, source, data, tmp_path, request):
     model, output, columns = KINDS[kind]
     X, y = data[["a", "b"]], data[output] if isinstance(output, list) else data[output].to_numpy()
@@ -128,12 +142,20 @@ def test_a_release_is_the_same_from_every_source(kind, source, data, tmp_path, r
         with mock.patch("privgp.engine.cluster.Threads", return_value=Serial()):
             assert_array_equal(answers(model.fit(X, y, **given)), known)
         return
-    makers = {"files": in_files, "duckdb": in_duckdb}
+    if source == "two threads of BLAS":
+        with threadpool_limits(2):
+            assert_array_equal(answers(model.fit(X, y, **given)), known)
+        return
+    makers = {"files": in_files, "duckdb": in_duckdb, "dask": in_files}
     if source == "postgresql":
         held = in_postgresql(data, request.getfixturevalue("postgresql"))
     else:
         held = makers[source](data, tmp_path)
     table = open_table(held, ["a", "b"], output, **columns)
+    if source == "dask":
+        if "engine" not in model.get_params():
+            pytest.skip("labels are read by threads alone")
+        model = clone(model).set_params(engine=request.getfixturevalue("cluster"))
     assert_array_equal(answers(model.fit(table.inputs, table.output)), known)
 
 
@@ -184,6 +206,40 @@ def test_addresses_that_are_refused_quote_no_password(data, tmp_path):
         assert "secret" not in str(problem.value)
     with pytest.raises(ValueError, match="no column 'absent'"):
         open_table(f"duckdb://{tmp_path / 'rows.duckdb'}?table=visits", "absent", "y")
+
+
+AROUND = {"hour": ("periodic", 24), ("lat", "lon"): "place"}
+
+
+def on_the_globe():
+    rng = np.random.default_rng(4)
+    hour = np.concatenate([rng.uniform(-24, 48, ROWS - 4), [-24.0, 0.0, 24.0, -1e-20]])
+    lat, lon = rng.uniform(-90, 90, ROWS), rng.uniform(-180, 360, ROWS)
+    y = np.sin(hour / 4) + lat / 90
+    return pl.DataFrame({"hour": hour, "lat": lat, "lon": lon, "y": y})
+
+
+@pytest.mark.parametrize("source", ["duckdb", "postgresql"])
+def test_periods_and_places_are_those_of_memory(source, tmp_path, request):
+    data = on_the_globe()
+    if source == "duckdb":
+        held = in_duckdb(data, tmp_path)
+    else:
+        held = in_postgresql(data, request.getfixturevalue("postgresql"), "globe")
+    names = ["hour", "lat", "lon"]
+    model = PrivateGPRegressor(y_bounds=(-2, 2), columns=AROUND, **SETTINGS)
+    known = model.fit(data[names], data["y"].to_numpy()).predict(data[names])
+    table = open_table(held, names, "y")
+    assert_array_equal(model.fit(table.inputs, table.output).predict(data[names]), known)
+
+
+@pytest.mark.parametrize(("name", "value"), [("hour", 48.0), ("hour", -25.0), ("lat", 91.0)])
+def test_numbers_that_are_not_of_their_kind_are_refused(name, value, tmp_path):
+    wrong = on_the_globe().with_columns(pl.lit(value).alias(name))
+    table = open_table(in_duckdb(wrong, tmp_path), ["hour", "lat", "lon"], "y", columns=AROUND)
+    model = PrivateGPRegressor(y_bounds=(-2, 2), **SETTINGS)
+    with pytest.raises(ValueError, match=f"'{name}' of the database must hold degrees"):
+        model.plan(table.inputs)
 
 
 def test_what_does_not_go_with_a_database_is_refused(data, tmp_path):
