@@ -117,11 +117,11 @@ def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room
     lines = [line for part in text.split("\n") for line in textwrap.wrap(part, room)]
     colour, weight = (VERMILION, "bold") if simulation else (BLACK, "normal")
     written = "\n".join(lines).replace("$", r"\$")
-    look: dict[str, Any] = {"fontsize": TEXT, "color": colour, "fontweight": weight}
     if isinstance(place, Axes):
-        place.set_title(written, loc="left", **look)
+        title = place.set_title(written, loc="left", fontsize=TEXT, color=colour)
     else:
-        place.suptitle(written, x=0.01, ha="left", **look)
+        title = place.suptitle(written, x=0.01, ha="left", fontsize=TEXT, color=colour)
+    title.set_fontweight(weight)
 
 
 def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
