@@ -69,7 +69,8 @@ def application(settings: Settings) -> FastAPI:
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _http)
-    made.add_middleware(Guard, settings=settings, store=work.store)
+    queues = {"predictions": predictors.turns}
+    made.add_middleware(Guard, settings=settings, store=work.store, turns=queues)
     return made
 
 
