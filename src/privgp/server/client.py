@@ -88,7 +88,7 @@ class Client:
         *,
         epsilon: float,
         delta: float,
-        **declared: Any,
+        **declared: object,
     ) -> Json:
         """Upload a private table and register it with a permanent budget, as a custodian.
 
@@ -120,7 +120,7 @@ class Client:
 
     # plans and releases
 
-    def plan(self, dataset: str, *, epsilon: float, delta: float, **options: Any) -> Json:
+    def plan(self, dataset: str, *, epsilon: float, delta: float, **options: object) -> Json:
         """A plan, which is free: its ``id``, its expected error, and whether it fits into the budget.
 
         Parameters
