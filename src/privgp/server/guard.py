@@ -18,11 +18,11 @@ from typing import Any
 from anyio import CancelScope
 
 from privgp.ledger.errors import LedgerUnreachable
+from privgp.server.jobs.turns import Busy, Turns
 from privgp.server.metrics import KIND, OTHER, Metrics
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Store
-from privgp.server.turns import Busy, Turns
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

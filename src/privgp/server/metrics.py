@@ -5,8 +5,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from privgp.server.jobs.turns import Turns
 from privgp.server.store.store import Store
-from privgp.server.turns import Turns
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 OTHER = "other"
