@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import privgp
 from privgp.vault.states import paths as states
@@ -91,6 +92,8 @@ def frozen(
         # The answers that a second run keeps are those of the first, as no file of its own has them.
         patch.setattr(states, "MOST_STDS", np.inf)
         patch.setattr(secrets, "token_hex", lambda size: f"{next(names):0{2 * size}x}")
+        fixed = Ed25519PrivateKey.from_private_bytes(bytes(32))  # signs ledgers
+        patch.setattr(Ed25519PrivateKey, "generate", lambda: fixed)
         for module in modules():
             if getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", Clock)
