@@ -255,8 +255,7 @@ class OutputSums(Sums):
         Raises
         ------
         ValueError
-            Shapes or weights do not belong together, or rows of one person have different
-            weights.
+            Shapes or weights do not belong together.
 
         """
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
@@ -279,9 +278,8 @@ class OutputSums(Sums):
             least = min(self.tally.each.shape == (rows,), self.tally.people == _count(people))
             fits = least and np.all(self.row_weights * self.tally.each <= 1.0 + 2.0**-40)
             fits = fits and np.all(shares * self.tally.each <= 1.0 + 2.0**-40)
-        elif fits and people is not None:  # all rows of a person have one weight
+        elif fits and people is not None:
             fits = people.min() >= 0 and people.max() < rows
-            fits = fits and np.all(self.person_weights()[people] == self.row_weights)
         if self.expected is not None:
             fits = fits and self.expected.min() > 0.0
         if not fits:
@@ -306,13 +304,15 @@ class OutputSums(Sums):
         people = np.arange(self.rows) if self.people is None else self.people
         return np.asarray(np.bincount(people) == 1)
 
-    def person_weights(self) -> Array:
-        """The row weight of every person (the same for all of their rows)."""
-        if self.people is None:
-            return self.row_weights
-        weights = np.zeros(int(self.people.max()) + 1)
-        weights[self.people] = self.row_weights
-        return weights
+    @property
+    def effective_rows(self) -> float:
+        """How many rows of one sample weight would tell as much of a mean: ``(sum w)^2 / sum w^2``."""
+        each: Array = np.ones(len(self.index))
+        if self.tally is not None:
+            each = np.asarray(self.tally.each, dtype=np.float64)
+        elif self.people is not None:
+            each = np.bincount(self.people)[self.people].astype(float)
+        return effective_count(self.energy_shares * each, self.repeats)
 
     def float_error(self) -> float:
         """A bound in the norm of the noise, for sums of outputs and then of products.
@@ -337,7 +337,7 @@ class OutputSums(Sums):
         if self.tally is not None:
             return self.per_person(column_norms(self.matrix)[self.index] * self.row_weights)
         people = np.arange(self.rows) if self.people is None else self.people
-        return person_norms(self.matrix, self.index, people) * self.person_weights()
+        return person_norms(self.matrix, self.index, people, self.row_weights)
 
     def of_person(self, person: int) -> Self:
         """The same sums of one person's rows alone; of a tally, of somebody with rows in one cell."""
@@ -448,6 +448,7 @@ def strategy_for_rows(
     change: float = WHOLE,
     expected: Array | None = None,
     tally: Tally | None = None,
+    weights: Array | None = None,
 ) -> OutputSums:
     """Scale a design so that every person moves the measurement by at most about ``change``.
 
@@ -470,10 +471,13 @@ def strategy_for_rows(
         (rows,), for counts, what each would be at the unit rate.
     tally
         What every entry of ``index`` stands for, where rows were tallied.
+    weights
+        (rows,), public sample weights over the largest of them; None: 1 each. A tally has its own.
 
     """
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
     ones, weight = np.ones(len(index)), energy_weight(change) if energy else 0.0
+    own = ones if weights is None else weights
     if tally is not None:
         several, more = people is not None, {"change": change, "expected": expected, "tally": tally}
         weight = _shared_weight(change) if several and energy else weight
@@ -481,20 +485,33 @@ def strategy_for_rows(
         scale = tally.weights * np.where(tally.each > 1, allowed, 1.0)
         return OutputSums(B, index, scale, people, weight, tally.weights, **more)  # type: ignore[arg-type]
     if people is None:
-        return OutputSums(B, index, ones, None, weight, ones, change=change, expected=expected)
+        return OutputSums(B, index, own, None, weight, own, change=change, expected=expected)
     counts = np.bincount(people)
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
         moved = square_change(change) / change
         weight = _shared_weight(change) if energy else 0.0
         allowed[counts > 1] = np.sqrt(1.0 - (weight * moved) ** 2)
-    scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people), 1e-300))
+    scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people, own), 1e-300))
     if equal_weights:
         B = B * float(scale.min())
         scale = np.ones(len(counts))
-    shares = 1.0 / counts[people]
-    weights = scale[people], people, weight, shares
-    return OutputSums(B, index, *weights, change=change, expected=expected)
+    factors = scale[people] * own, people, weight, own / counts[people]
+    return OutputSums(B, index, *factors, change=change, expected=expected)
+
+
+def effective_count(weights: Array, repeats: Array | float = 1.0) -> float:
+    """How many rows of equal weight tell as much of a mean as rows with these weights.
+
+    Parameters
+    ----------
+    weights
+        (rows,), positive.
+    repeats
+        (rows,), how often each is there.
+
+    """
+    return float((weights * repeats).sum() ** 2 / (weights * weights * repeats).sum())
 
 
 def _shared_weight(change: float) -> float:
@@ -517,6 +534,7 @@ def strategy_of_groups(
     change: float = WHOLE,
     expected: Array | None = None,
     tally: Tally | None = None,
+    weights: Array | None = None,
 ) -> GroupSums:
     """Sums for pure noise that every person moves by at most about ``change`` in total.
 
@@ -526,7 +544,7 @@ def strategy_of_groups(
     ----------
     B
         (groups, inputs), every input in one group.
-    index, people, energy, change, expected, tally
+    index, people, energy, change, expected, tally, weights
         As in ``strategy_for_rows``.
     law
         The pure noise.
@@ -535,7 +553,8 @@ def strategy_of_groups(
     if tally is not None:
         shares = tally.weights
     else:
-        shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
+        shares = np.ones(len(index)) if weights is None else weights
+        shares = shares if people is None else shares / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
     if change < WHOLE:
         share = CHANGED_TOTAL_SHARE if expected is None else COUNTED_TOTAL_SHARE

@@ -13,6 +13,7 @@ from privgp.gp.functionals import Functionals
 from privgp.gp.inference.dispersion import Squares
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import learn_outcomes
+from privgp.gp.inference.noisy_counts import learn_counts
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -22,7 +23,7 @@ from privgp.plan.classes.latent import LABEL_VARIANCE, latent_prior
 from privgp.plan.features.features import Features
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.parameters import LabelParameters, Parameters
+from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan, split_measured
 from privgp.plan.strategy import OutputSums
@@ -30,7 +31,7 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.classes import outcomes_of
 from privgp.release.features import RecordsAtPoints
-from privgp.release.parts import Function, Part, answer_of
+from privgp.release.parts import Function, Part, answer_of, bin_counts
 from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsInBins
 from privgp.release.release import Planned, Release
@@ -208,6 +209,17 @@ def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
         sum_std=measurement.noise_std,
         repeats=strategy.repeats,
     )
+
+
+@learn_models.register
+def _(asked: DensityParameters, task: Task) -> tuple[Part, Any]:
+    plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
+    models: Models = (plan.start,)
+    if asked.hyperparameters == "learned":
+        given = () if asked.kernel is None else task.priors
+        models = learn_counts(bin_counts(asked, f, numbers), given)
+    part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
+    return part, answer_of(asked, part)
 
 
 @learn_models.register

@@ -23,7 +23,7 @@ from privgp.models.published import Published
 from privgp.models.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.bins import Grid
 from privgp.plan.build import Question
-from privgp.plan.counts.density import bins_per_input, cell_volume, quadrature
+from privgp.plan.counts.density import LEAST_TOLD, bins_per_input, cell_volume, quadrature
 from privgp.plan.counts.exposures import Exposures
 from privgp.plan.parameters import DensityParameters
 from privgp.plan.plan import Plan, make_plan
@@ -139,21 +139,19 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     def intensity(self, X: Table) -> Array:
         """The expected number of points per unit of length, area or volume at the rows of X, (rows,).
 
-        It is 0 outside of the declared domain.
+        It is the density times the number of points, and 0 outside of the declared domain.
         """
-        rows = self._locate(X)
-        with one_thread():
-            found = self.release_.mean_at(rows)
-        return np.where(self._inside(rows), found, 0.0)
+        return self._points * np.exp(self.score_samples(X))
 
     def score_samples(self, X: Table) -> Array:
         """The logarithm of the density at the rows of X, (rows,), as ``KernelDensity`` has it.
 
-        The density is the intensity over its integral; it integrates to 1 over the declared domain.
+        The density is the posterior median of the intensity over its integral: it integrates to 1 over
+        the declared domain.
         """
         rows = self._locate(X)
         with one_thread():
-            logs = np.log(self.release_.mean_at(rows)) - np.log(self._total)
+            logs = np.log(self._medians(rows)) - np.log(self._total)
         return np.where(self._inside(rows), logs, -np.inf)
 
     def score(self, X: Table, y: Any = None) -> float:
@@ -174,12 +172,22 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         simultaneous : bool
             Whether intervals hold the intensity at all rows at once.
 
+        Returns
+        -------
+        low, high : array (rows,)
+            ``low`` is 0 where a bin would hold less than half a point: fewer are not told from none.
+
         """
-        if simultaneous:
-            return self._band(X, coverage, observation=False)
         levels, rows = check_coverage(coverage), self._locate(X)
-        with one_thread():
-            return ReleasedFunction.of(self._released).interval(rows, levels, observation=False)
+        if simultaneous:
+            low, high = self._band(X, coverage, observation=False)
+        else:
+            with one_thread():
+                found = ReleasedFunction.of(self._released)
+                low, high = found.interval(rows, levels, observation=False)
+        asked: Any = self._released.parameters
+        told = low * cell_volume(asked.grid) >= LEAST_TOLD
+        return np.where(told, low, 0.0), high
 
     def plot(self, ax: Any = None, *, figure: Any = None, output: str | None = None) -> Any:
         """The released intensity as a curve, map or slices."""
@@ -196,7 +204,13 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         """The integral of the intensity over the domain."""
         asked: Any = self._released.parameters
         points, weights = quadrature(asked.grid)
-        return float(weights @ self.release_.mean_at(points))
+        return float(weights @ self._medians(points))
+
+    def _medians(self, rows: Array) -> Array:
+        """The posterior median of the intensity at every row, (rows,)."""
+        answer: Any = self.release_
+        parts = np.array_split(rows, 1 + len(rows) // 4096)
+        return np.concatenate([answer.mixture(part).quantiles([0.5])[0] for part in parts])
 
     def _inside(self, rows: Array) -> Any:
         asked: Any = self._released.parameters
@@ -235,7 +249,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         assert rows.exposure is not None
         unit = self._points / float(rows.exposure.sum())
         counted = Exposures.of(rows.exposure, asked.y_bounds, unit)
-        question = replace(self._question(len(self._pairs)), exposures=counted)
+        question = replace(self._question(len(self._pairs)), exposures=counted, each=True, squares=False)
         made = make_plan(PublicInputs(rows.inputs, None), [question], self._budget(), (1.0,))
         return bind_plan(self, made, rows)
 

@@ -13,6 +13,7 @@ from privgp.types import Array, Pair
 BINS = (64, 20, 8, 5, 4)  # per input, for one to five inputs
 FINE_BINS, MANY = (128, 30, 10, 6, 4), 5000  # the same for at least this many points
 MOST_BINS = 4096
+LEAST_TOLD = 0.5  # points in a bin: fewer are not told from none
 REPLACED = 2.0  # counts that one replaced point changes, by 1 each
 NODES = (4, 2, 1, 1, 1)  # of Gauss-Legendre in either half of a bin, for one to five inputs
 
