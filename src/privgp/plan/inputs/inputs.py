@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -272,8 +272,7 @@ def _with_bounds(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
         except (ValueError, TypeError, OverflowError):
             raise ValueError(f"x_bounds must be two {column.holds} for {name!r}.") from None
         pairs.append(check_bounds(f"x_bounds of {name!r}", (low, high)))
-    bounded: Column = replace(column, bounds=tuple(pairs))
-    return bounded
+    return cast(Column, column.with_bounds(tuple(pairs)))
 
 
 def _declarations(declared: Any, table: Table) -> dict[str, tuple[tuple[str, ...], str, Any]]:
