@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from privgp.pictures import style
-from privgp.pictures.numbers import number
+from privgp.pictures.style import number
 
 LINE, FRAME = 0.19, 1.0  # inches: of a line, and of what surrounds them
 RATIOS = np.array([0.1, 0.2, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0])

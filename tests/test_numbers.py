@@ -9,9 +9,9 @@ from tests.house.source import PACKAGE, SOURCE, House
 
 HOUSE = House.built()
 MOST_ASKS, MOST_ANY, MOST_METHODS = 125, 1464, 25
-MOST_PARTICIPLES, MOST_MODULES, MOST_FILES = 103, 72, 347
+MOST_PARTICIPLES, MOST_MODULES, MOST_FILES = 103, 72, 310
 # Modules that still do. Lines may only be removed.
-CIRCLES = [frozenset({"privgp.models.files", "privgp.models.kinds.database"})]
+CIRCLES = [frozenset({"privgp.models.rows.files", "privgp.models.rows.database"})]
 
 
 def test_few_places_ask_which_kind_they_have():

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from papers.attack.runs import DELTA, RATES, Setting
-from privgp.audit.plots import draw_releases
-from privgp.audit.result import Membership
+from privgp.audit.result import Membership, draw_releases
 from privgp.pictures.style import (
     BLACK,
     BLUE,

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from privgp.models.classifier import PrivateGPClassifier
     from privgp.models.density.bounds import PrivateBounds, private_bounds
     from privgp.models.density.estimator import PrivateGPDensity
-    from privgp.models.files import open_table
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.function.tune import tune_for
     from privgp.models.gp import PrivateGP
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
+    from privgp.models.rows.files import open_table
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.plan.plan import Plan, load_plan
@@ -87,7 +87,7 @@ _HOMES = {
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.plan",
-    "open_table": "privgp.models.files",
+    "open_table": "privgp.models.rows.files",
     "private_bounds": "privgp.models.density.bounds",
     "tune_for": "privgp.models.function.tune",
 }

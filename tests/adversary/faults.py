@@ -15,7 +15,7 @@ import pytest
 from scipy.linalg import LinAlgError, cholesky
 
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.storage.triangles import Triangle
+from privgp.storage.archive import Triangle
 from privgp.vault.states import kept, paths
 from privgp.vault.states.files import StateCodec
 from privgp.vault.states.paths import PathContents, PathSampler

@@ -24,12 +24,12 @@ from scipy.sparse import issparse
 
 from privgp.gp.features import unit_features
 from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.classes.sums import OfEveryClass
 from privgp.plan.features.features import Features
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
-from privgp.plan.joint import JointSums
+from privgp.plan.outcomes.labels import OfEveryClass
 from privgp.plan.strategy import OutputSums
 from privgp.plan.streamed.sums import StreamedSums, strategy_of_columns
+from privgp.plan.together import JointSums
 from privgp.privacy.noise import PURE
 from tests.plan.strategies import PEOPLE, PLACES
 

@@ -41,7 +41,7 @@ from privgp import (
 from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
 from privgp.privacy.noise import PURE
-from privgp.release.stages.residuals import FirstStage
+from privgp.release.residuals import FirstStage
 from tests.adversary.attacks import GAUSSIAN_DRAWS, Chosen, Measured, Released
 from tests.adversary.neighbours import (
     INPUTS,
@@ -82,7 +82,7 @@ def many_rows(groups: Any = None, **settings: Any) -> Measured:
     X = INPUTS if groups is None else np.round(np.asarray(groups, dtype=float))[:, None]
 
     def fit(y: Any) -> Any:
-        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
+        with mock.patch("privgp.models.rows.fit.STREAMED", 5):
             return clone(model).fit(X, y, groups=groups)
 
     pair = ends() if groups is None else ends_of_person(groups)
@@ -96,7 +96,7 @@ def many_labels() -> Measured:
     )
 
     def fit(y: Any) -> Any:
-        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
+        with mock.patch("privgp.models.rows.fit.STREAMED", 5):
             return clone(model).fit(INPUTS, y)
 
     return Measured(fit, lambda: (np.zeros(12, int), np.r_[1, np.zeros(11, int)]), 9_000)

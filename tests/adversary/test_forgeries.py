@@ -20,18 +20,18 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp import PosteriorPaths, PrivateFunction, PrivateGPClassifier, PrivateGPRegressor
 from privgp.gp.growing import NUGGET
-from privgp.gp.kernels.codec import KERNELS
 from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.registry import KERNELS
 from privgp.ledger.chain import Entry, Opened, check, seal_row
 from privgp.ledger.errors import LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.joint import JointSums
 from privgp.plan.plan import CODEC, unpack_plan
 from privgp.plan.strategy import noise_of
 from privgp.plan.streamed.sums import StreamedSums
+from privgp.plan.together import JointSums
+from privgp.privacy.guarantee import mix_delta
 from privgp.privacy.noise import gaussian_noise
-from privgp.privacy.pure import mix_delta
 from privgp.release.certificate.document import steps_of
 from privgp.release.file import CODEC as RELEASES
 from privgp.storage import state_file

@@ -13,7 +13,7 @@ import pytest
 
 from privgp import load_plan
 from privgp.command.io import columns
-from privgp.models.kinds import records
+from privgp.models.rows import fit as records
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.kinds import levels_of
 from privgp.vault.tables import private_rows

@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 from privgp import Ledger, PrivateGPRegressor, open_table
-from privgp.models.kinds.inducing import fit_rows
+from privgp.models.rows.inducing import fit_rows
 from privgp.plan.inputs.rows import ArrayRows
 from privgp.vault import stream
 from privgp.vault.stream import ArrayOutputs

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privgp.engine.lattice import LIMB, MOST_TERMS, SPAN, Lattice
+from privgp.engine.local import LIMB, MOST_TERMS, SPAN, Lattice
 
 UNIT = Fraction(1, 2**53)
 

@@ -17,8 +17,7 @@ from scipy.stats import norm
 from privgp import Guarantee, compose
 from privgp.ledger.filter import UNIT, Budget, Spent, decimal, mu_square_of_pure
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.guarantee import Event, in_parallel
-from privgp.privacy.pure import mix_delta
+from privgp.privacy.guarantee import Event, in_parallel, mix_delta
 from tests.ledger.promises import gaussian, of, pure
 
 TOTALS = [(1.0, 1e-5), (0.1, 1e-6), (5.0, 0.01), (0.5, 0.3), (10.0, 1e-9)]

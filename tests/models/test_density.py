@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 import privgp
 from privgp import Ledger, PrivateGPDensity, PrivateGPRegressor
-from privgp.plan.counts.density import REPLACED, count_bounds, quadrature
+from privgp.plan.outcomes.density import REPLACED, count_bounds, quadrature
 from privgp.vault.measure import exact
 
 SETTINGS: dict[str, Any] = {

@@ -22,9 +22,9 @@ from privgp import (
     load,
     open_table,
 )
-from privgp.models import files
-from privgp.models.files import FileInputs
-from privgp.plan.inputs import file_kinds, file_rows
+from privgp.models.rows import files
+from privgp.models.rows.files import FileInputs
+from privgp.plan.inputs import files as file_rows
 from tests.command.running import assert_refused, run
 from tests.models.test_changed_files import touched
 from tests.models.test_table import write
@@ -245,7 +245,7 @@ def test_private_inputs_are_read_by_the_vault_alone(data, tmp_path, monkeypatch)
         raise AssertionError("a private input was read as a public one")
 
     for module, name in (
-        (file_kinds, "locate_rows"),
+        (file_rows, "locate_rows"),
         (file_rows, "coordinates"),
         (file_rows, "numbers"),
     ):

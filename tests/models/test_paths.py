@@ -27,8 +27,7 @@ from sklearn.gaussian_process.kernels import (
 import privgp
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.privacy.rdp import epsilon_for
-from privgp.storage.archive import DamagedFile
-from privgp.storage.triangles import Triangle
+from privgp.storage.archive import DamagedFile, Triangle
 from privgp.vault.states.paths import PathContents
 
 RNG = np.random.default_rng(5)

@@ -21,7 +21,7 @@ from privgp import (
     load_plan,
 )
 from privgp.models.load import DamagedFile
-from privgp.release.stages.residuals import FirstStage
+from privgp.release.residuals import FirstStage
 from tests.plan.test_file import forged
 
 RNG = np.random.default_rng(0)
@@ -177,7 +177,7 @@ def test_what_has_no_second_stage_is_refused_with_the_reason(settings):
 
 
 def test_too_many_rows_for_memory_are_refused_with_the_reason(monkeypatch):
-    monkeypatch.setattr("privgp.models.kinds.tallied.STREAMED", 100)
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 100)
     with pytest.raises(ValueError, match=r"rows in memory.*docs/proofs/residuals\.md"):
         clone(MODEL).plan(X)
     assert clone(MODEL).set_params(residuals="auto").plan(X).residuals is None

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load, load_plan, open_table
-from privgp.models import files as reading
+from privgp.models.rows import files as reading
 from privgp.plan.inputs.rows import STREAMED
 from privgp.tables.parser import TableError
 

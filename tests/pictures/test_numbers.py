@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.pictures.numbers import Degrees, Readable, together
+from privgp.pictures.style import Degrees, Readable, together
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,8 @@ from privgp.command.io.files import PICTURES, check_files
 from privgp.command.io.results import write_picture
 from privgp.models.picture import part_of, ranges, rate_of
 from privgp.pictures.maps import EMPTY
-from privgp.pictures.numbers import number
 from privgp.pictures.released import OUTPUTS, TOTAL, input_names
-from privgp.pictures.style import budget_text, limits
+from privgp.pictures.style import budget_text, limits, number
 from privgp.release.prediction import ReleasedFunction
 
 BOUNDS = (0.0, 10.0)

@@ -11,15 +11,15 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.engine.local import Serial
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.classes.sums import of_every_class
 from privgp.plan.features.features import Features
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.inputs.tally import People, tally_rows
-from privgp.plan.joint import JointSums, factors
+from privgp.plan.outcomes.labels import of_every_class
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import strategy_of_columns
+from privgp.plan.together import JointSums, factors
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, Totals
 from privgp.vault.masked import Sealed

@@ -14,7 +14,7 @@ from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
 from privgp.plan import accuracy
-from privgp.plan.bins.scales import design_models as design_models_of_bins
+from privgp.plan.bins.build import design_models as design_models_of_bins
 from privgp.plan.designs.hypotheses import design_models, several_scales
 
 X = np.random.default_rng(0).uniform(0, 10, (40, 1))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from privgp import PrivateGPRegressor
-from privgp.gp.functionals import sums_of_parts
+from privgp.gp.measurement import sums_of_parts
 from privgp.plan.build import Budget, Question, gather
 from privgp.plan.cells import MOST_CELLS, PARTS, Cells, cell_count, halve, means
 

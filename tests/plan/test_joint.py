@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from privgp.plan.inputs.arguments import are_several, check_output_shares, per_output
-from privgp.plan.joint import JointSums, factors
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
+from privgp.plan.together import JointSums, factors
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.measure import exact
 

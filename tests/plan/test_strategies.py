@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 from privgp.audit.attacks import NoisyPair, attack_pair
 from privgp.audit.promises import Promise
 from privgp.audit.result import Trial
-from privgp.gp.kernels.codec import KERNELS
+from privgp.gp.kernels.registry import KERNELS
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.strategy import noise_of

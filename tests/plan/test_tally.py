@@ -30,7 +30,7 @@ POINTS = pl.DataFrame({"a": [0.5, 3.0, 7.7], "b": [1.0, 0.0, 2.0]})
 @pytest.fixture(autouse=True)
 def few_are_many():
     """A thousand rows are tallied as more than 20,000 are."""
-    with mock.patch("privgp.models.kinds.tallied.STREAMED", 100):
+    with mock.patch("privgp.models.rows.fit.STREAMED", 100):
         yield
 
 

@@ -20,7 +20,7 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
-from privgp.gp.blocked import cholesky_by_blocks, multiply_by_blocks, solve_by_blocks, sum_error
+from privgp.gp.growing import cholesky_by_blocks, multiply_by_blocks, solve_by_blocks, sum_error
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
@@ -38,7 +38,7 @@ from privgp.privacy.path_rounding import (
     spread_error,
 )
 from privgp.privacy.rdp import PathCurve, epsilon_for
-from privgp.storage.triangles import Triangle
+from privgp.storage.archive import Triangle
 from privgp.vault.states.paths import PathSampler, first_path_draws
 
 PERIODIC = ExpSineSquared(0.8, 0.3) * RBF(0.7) + 0.2 * Matern(0.1, nu=0.5)

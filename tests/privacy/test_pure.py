@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from privgp import compose
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier
-from privgp.privacy.pure import epsilon_left, mix_delta
+from privgp.privacy.guarantee import epsilon_left, mix_delta
 from tests.privacy.test_guarantee import promise
 
 budgets = st.floats(0.05, 5)

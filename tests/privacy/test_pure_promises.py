@@ -21,8 +21,8 @@ from privgp import (
     load,
 )
 from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import total_epsilon
 from privgp.privacy.noise import LAPLACE_SAMPLER
-from privgp.privacy.pure import total_epsilon
 from privgp.release.certificate import certificate, page, validate
 
 X = np.linspace(0.0, 9.0, 40)[:, None]

@@ -10,7 +10,7 @@ import pytest
 from privgp import PrivateGPRegressor
 from privgp.plan.plan import plan_of_parts
 from privgp.release.learn import zeros_of
-from privgp.release.stages.residuals import FirstStage, variance_after, variance_before
+from privgp.release.residuals import FirstStage, variance_after, variance_before
 from privgp.vault.measure import exact
 
 X = np.repeat(np.arange(10.0), 300)[:, None]

@@ -39,11 +39,11 @@ from privgp.command.io.columns import output_column, outputs, private_columns
 from privgp.tables.cells import identifiers
 from privgp.tables.source import Source, load, open_source
 from privgp.vault.people import person_codes
-from privgp.vault.questions import predict_records
 from privgp.vault.scores import (
     check_validation,
     make_loss,
     mean_loss,
+    predict_records,
     record_losses,
     score_sensitivity,
 )

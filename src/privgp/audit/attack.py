@@ -7,9 +7,8 @@ from sklearn.utils import check_random_state
 
 from privgp.audit.attacks import attack_pair, train_attack
 from privgp.audit.mechanisms import attack_choice, pair_of, paths_of, release_mechanism, sampler_of
-from privgp.audit.progress import Callback, show_progress
 from privgp.audit.promises import promise_of
-from privgp.audit.result import TradeOff, Trial
+from privgp.audit.result import Callback, TradeOff, Trial, show_progress
 from privgp.models.paths import PosteriorPaths
 from privgp.models.promise import simulation
 from privgp.models.search.grid import PrivateGridSearchCV

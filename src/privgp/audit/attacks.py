@@ -19,9 +19,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import betainccinv, ndtri
 from sklearn.tree import DecisionTreeClassifier
 
-from privgp.audit.progress import Callback, part, repeat_draws
 from privgp.audit.promises import Promise
-from privgp.audit.result import TradeOff, Trial
+from privgp.audit.result import Callback, TradeOff, Trial, part, repeat_draws
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Random
 from privgp.vault.noise import add_noise

@@ -15,9 +15,8 @@ import numpy as np
 from sklearn.base import clone
 
 from privgp.audit.attacks import NoisyPair, Sampler
-from privgp.audit.progress import Callback, repeat_draws
 from privgp.audit.promises import Promise, promise_of
-from privgp.audit.result import TradeOff, Trial
+from privgp.audit.result import Callback, TradeOff, Trial, repeat_draws
 from privgp.gp.growing import Coordinates
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.function.estimator import PrivateFunction

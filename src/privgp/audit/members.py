@@ -11,12 +11,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
-from privgp.audit.progress import Callback, show_progress
 from privgp.audit.promises import promise_of
-from privgp.audit.result import Membership, measure_success
+from privgp.audit.result import Callback, Membership, measure_success, show_progress
 from privgp.audit.shadows import Population, Released, Response, fit_laws, posteriors, step
-from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.evaluate import signal_and_noise, variance
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.types import Array, Bounds, RandomState
 

@@ -153,7 +153,7 @@ def membership(
     from privgp import audit
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.request import public_computation
-    from privgp.gp.kernels.noise import split_noise
+    from privgp.gp.kernels.evaluate import split_noise
 
     if kernel is None:
         kernel = MEMBERS_KERNEL
@@ -220,7 +220,7 @@ def _paths(request: Request, records: int) -> Any:
     """One path of made-up records, with the noise variance that was given or the budget needs."""
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.paths import calibrate_paths
-    from privgp.gp.kernels.noise import split_noise
+    from privgp.gp.kernels.evaluate import split_noise
     from privgp.models.paths import PosteriorPaths
 
     kernel = read_kernel(request.kernel or PATHS_KERNEL)

@@ -51,7 +51,7 @@ def create(
     from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import guard_state
     from privgp.models.function.estimator import PrivateFunction
-    from privgp.models.tables import made_up_records
+    from privgp.models.rows.tables import made_up_records
     from privgp.tables.cells import FILL_IN
 
     request = Request(

@@ -272,8 +272,7 @@ def calibrate_paths(
     paths: PosteriorPaths, epsilon: float, rows: int, by: str = "noise_variance"
 ) -> Calibration:
     """The least noise that meets a budget, which the paths have from then on."""
-    from privgp.gp.kernels.evaluate import variance
-    from privgp.gp.kernels.noise import split_noise
+    from privgp.gp.kernels.evaluate import split_noise, variance
 
     signal, white = split_noise(paths.kernel)
     if paths.noise_variance is None and white is None and signal is not None:

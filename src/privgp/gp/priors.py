@@ -13,8 +13,8 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import SHAPES, Change, values
 from privgp.gp.input_maps import InputMap
-from privgp.gp.kernels.codec import kernel_tree
 from privgp.gp.kernels.evaluate import check_kernel, constant_variance, diagonal, evaluate
+from privgp.gp.kernels.registry import kernel_tree
 from privgp.types import Array, Positive, later
 
 COMMON_LENGTHSCALE_STD = 1.0

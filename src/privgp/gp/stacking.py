@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_solve
 
-from privgp.gp.functionals import Functionals
 from privgp.gp.kernels.evaluate import evaluate, variance
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import choose_nodes, nystrom, stable_cholesky
 from privgp.types import Array, Integers

@@ -11,15 +11,14 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.kernels.evaluate import evaluate, signal_and_noise, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
-from privgp.gp.kernels.noise import signal_and_noise
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.promise import simulation
+from privgp.models.rows.tables import numbers_only
 from privgp.models.spending import SpendingRegressor
-from privgp.models.tables import numbers_only
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of

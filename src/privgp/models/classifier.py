@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.kinds.rows import RowsModel
-from privgp.models.kinds.updates import stages
-from privgp.models.planned import from_inputs_alone
+from privgp.models.rows.estimator import RowsModel
+from privgp.models.rows.planned import from_inputs_alone
+from privgp.models.rows.tables import rows_at
+from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingClassifier
-from privgp.models.tables import rows_at
 from privgp.plan.build import Question
-from privgp.plan.classes.declared import Classes, check_classes
+from privgp.plan.outcomes.labels import Classes, check_classes
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget

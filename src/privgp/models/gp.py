@@ -13,15 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.files import FileColumns, columns_of, inputs_to_fit, inputs_to_plan, rows_in
-from privgp.models.kinds.fit import Exposed, fit_columns, plan_given, private_count, public_rows
-from privgp.models.kinds.updates import measure_further
 from privgp.models.load import ESTIMATORS
-from privgp.models.planned import from_inputs_alone, with_column_names
 from privgp.models.published import Published
-from privgp.models.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
-from privgp.plan.counts.exposures import check_exposure
+from privgp.models.rows.files import FileColumns, columns_of, inputs_to_fit, inputs_to_plan, rows_in
+from privgp.models.rows.fit import Exposed, fit_columns, plan_given, private_count, public_rows
+from privgp.models.rows.planned import from_inputs_alone, with_column_names
+from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
+from privgp.models.rows.updates import measure_further
 from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.outcomes.exposures import check_exposure
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.models.promise import seeds
+from privgp.models.rows.tables import numbers_only
 from privgp.models.spending import SpendsAtFit
-from privgp.models.tables import numbers_only
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM

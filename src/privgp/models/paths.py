@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.models.tables import numbers_only
+from privgp.models.rows.tables import numbers_only
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, smooth_paths

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from privgp.gp.kernels.evaluate import variance as kernel_variance
-from privgp.models.tables import rows_at
-from privgp.pictures.numbers import number
+from privgp.models.rows.tables import rows_at
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
-from privgp.pictures.style import REACH, budget_text, limits
+from privgp.pictures.style import REACH, budget_text, limits, number
 from privgp.release.exports.geojson import places_in
 from privgp.release.prediction import ReleasedFunction
 from privgp.release.release import Release

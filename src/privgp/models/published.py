@@ -17,9 +17,9 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.models.kept import names_of
 from privgp.models.promise import guarantee_of, simulation, with_assumptions
-from privgp.models.queries.mixin import Queries
+from privgp.models.queries import Queries
+from privgp.models.rows.tables import remember
 from privgp.models.spending import SpendsAtFit
-from privgp.models.tables import remember
 from privgp.plan.accuracy import check_error, least_epsilon
 from privgp.plan.build import Budget
 from privgp.plan.plan import Plan
@@ -28,7 +28,7 @@ from privgp.publish import Receipt
 from privgp.release.certificate import utc
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
-from privgp.release.stages.residuals import FirstStage, LeftSquares
+from privgp.release.residuals import FirstStage, LeftSquares
 from privgp.types import Array
 from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure, measure_twice

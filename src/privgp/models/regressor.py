@@ -15,15 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.engine.cluster import engine_of
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.files import exposure_of
-from privgp.models.kinds.inducing import streams
-from privgp.models.kinds.rows import RowsModel
-from privgp.models.kinds.updates import stages
-from privgp.models.planned import from_inputs_alone
+from privgp.models.rows.estimator import RowsModel
+from privgp.models.rows.files import exposure_of
+from privgp.models.rows.inducing import streams
+from privgp.models.rows.planned import from_inputs_alone
+from privgp.models.rows.tables import rows_at
+from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingRegressor
-from privgp.models.tables import rows_at
 from privgp.plan.build import Question
-from privgp.plan.counts.exposures import Exposures, check_exposure
 from privgp.plan.designs.residuals import MANY_ROWS
 from privgp.plan.inputs.arguments import (
     are_several,
@@ -34,6 +33,7 @@ from privgp.plan.inputs.arguments import (
     per_output,
 )
 from privgp.plan.inputs.rows import Rows
+from privgp.plan.outcomes.exposures import Exposures, check_exposure
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget

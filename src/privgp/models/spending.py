@@ -16,7 +16,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Measured, Payer, Receipt, Released, check_account, publish
 from privgp.types import Array
-from privgp.vault.checks.roles import check_roles
+from privgp.vault.roles import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
 

@@ -9,14 +9,12 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.functionals import Functionals
 from privgp.gp.input_maps import collapse, spreads
+from privgp.gp.measurement import Functionals
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
-from privgp.plan.counts.exposures import Exposures
-from privgp.plan.counts.rates import Rates
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.residuals import residuals_for
 from privgp.plan.designs.workload import design
@@ -24,6 +22,8 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.inputs.tally import Tally
 from privgp.plan.kinds import Outputs, Records, Unbiased
+from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.outcomes.rates import Rates
 from privgp.plan.part import Part
 from privgp.plan.strategy import (
     OutputSums,

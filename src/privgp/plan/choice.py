@@ -15,7 +15,6 @@ from privgp.gp.input_maps import spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins, PeopleBins, PeopleHalvedBins
-from privgp.plan.classes.sums import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
 from privgp.plan.designs.earlier import Earlier, hypotheses_given, relative
 from privgp.plan.designs.hypotheses import (
     Masses,
@@ -30,6 +29,7 @@ from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
 from privgp.plan.features.features import Features, PeopleFeatures
 from privgp.plan.inputs.tally import Tally
+from privgp.plan.outcomes.labels import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
 from privgp.plan.strategy import (
     Crowd,
     GroupSums,

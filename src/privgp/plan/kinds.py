@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.accuracy import left_by_nodes, left_by_rows
-from privgp.plan.bins import scales
+from privgp.plan.bins import bins
 from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.counts.exposures import Exposures
 from privgp.plan.designs.hypotheses import (
     design_models,
     exact_certificate,
@@ -24,6 +22,7 @@ from privgp.plan.designs.hypotheses import (
 )
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, residual_factors
 from privgp.plan.inputs.rows import STREAMED
+from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.strategy import Crowd
 from privgp.types import Array, Integers, Positive, Within, later
 
@@ -223,7 +222,7 @@ class Records:
 
     def models(self, priors: Sequence[Prior]) -> list[Hyperparameters]:
         """The equally weighted models that bins are chosen for where hyperparameters are learned."""
-        return scales.design_models(priors[0])
+        return bins.design_models(priors[0])
 
     def functionals(
         self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters

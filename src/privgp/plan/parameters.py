@@ -11,9 +11,6 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.links import LABEL_LINKS, LINKS
 from privgp.plan.bins.bins import Grid
-from privgp.plan.classes.declared import Classes, check_classes
-from privgp.plan.classes.latent import LABEL_VARIANCE, rescale, steepest
-from privgp.plan.counts.density import MOST_BINS, REPLACED, count_bounds
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
@@ -28,6 +25,9 @@ from privgp.plan.inputs.arguments import (
 )
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
+from privgp.plan.outcomes.density import MOST_BINS, REPLACED, count_bounds
+from privgp.plan.outcomes.labels import Classes, check_classes
+from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, steepest
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome

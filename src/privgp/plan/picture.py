@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from privgp.pictures import style
-from privgp.pictures.numbers import number, together
+from privgp.pictures.style import number, together
 
 if TYPE_CHECKING:
     from privgp.plan.part import Part

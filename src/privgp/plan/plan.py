@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privgp.gp.kernels.codec import KERNELS
+from privgp.gp.kernels.registry import KERNELS
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread, threads_for
 from privgp.plan import accuracy, wording
@@ -19,11 +19,18 @@ from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares
-from privgp.plan.joint import JointSums, factors
 from privgp.plan.parameters import MadeFor
 from privgp.plan.part import Part, check_part, hash_part, unit_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
-from privgp.plan.together import Compared, PlannedRows, PrivateInputs, PublicInputs, plan_parts
+from privgp.plan.together import (
+    Compared,
+    JointSums,
+    PlannedRows,
+    PrivateInputs,
+    PublicInputs,
+    factors,
+    plan_parts,
+)
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import SAME_NOISE, Noise
 from privgp.privacy.sensitivity import WHOLE
@@ -303,7 +310,7 @@ class Plan:
         from base64 import b64encode
 
         from privgp.pictures.style import figure_bytes
-        from privgp.privacy.html import facts_table
+        from privgp.privacy.guarantee import facts_table
 
         picture = b64encode(figure_bytes(self.plot(), ".png")).decode()
         table = facts_table("Plan", {"epsilon": f"{self.epsilon:g}", "plan": self.summary()})

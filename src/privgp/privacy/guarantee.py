@@ -1,23 +1,117 @@
 """What was promised: frozen, comparable, composable."""
 
+from __future__ import annotations
+
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
+from fractions import Fraction
+from html import escape
 from itertools import product
 from typing import Any, Self
 
-from privgp.privacy.budget import check_budget, least_epsilon
-from privgp.privacy.protected import (
-    LABELLED_RECORDS,
-    RECORDS,
-    SAME_RECORDS,
-    VALIDATION,
-    Protected,
-)
-from privgp.privacy.pure import mix_delta, total_epsilon
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from privgp.privacy.budget import check_budget, gaussian_delta, gaussian_multiplier, least_epsilon
+from privgp.privacy.protected import LABELLED_RECORDS, RECORDS, SAME_RECORDS, VALIDATION, Protected
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 from privgp.types import NotNegative, Positive, Share, later
+
+MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, which promises no less
+
+
+def total_epsilon(pure_epsilons: Sequence[float]) -> float:
+    """The sum, rounded up: what pure steps guarantee together with delta = 0."""
+    total = math.fsum(pure_epsilons)
+    if Fraction(total) < sum(map(Fraction, pure_epsilons)):
+        return math.nextafter(total, math.inf)
+    return total
+
+
+def mix_delta(epsilon: float, mu: float, pure_epsilons: Sequence[float]) -> float:
+    """delta(epsilon), at any real epsilon, of pure steps and Gaussian ones together.
+
+    Parameters
+    ----------
+    epsilon
+        a real number, which may be negative.
+    mu
+        The Gaussian-DP parameter of all Gaussian steps; 0 if there are none.
+    pure_epsilons
+        One per pure step; beyond 10 the smallest are added up, which guarantees no less.
+
+    """
+    if mu == 0 and epsilon >= total_epsilon(pure_epsilons):
+        return 0.0
+    coins = sorted(pure_epsilons, reverse=True)
+    if len(coins) > MOST_COINS:
+        coins = [*coins[: MOST_COINS - 1], math.fsum(coins[MOST_COINS - 1 :])]
+    whole, multiplier = 0.0, 1.0 / mu if mu > 0 else math.inf
+    for signs in product((1.0, -1.0), repeat=len(coins)):
+        losses = [sign * coin for sign, coin in zip(signs, coins, strict=True)]
+        probability = math.prod(float(expit(loss)) for loss in losses)
+        whole += probability * gaussian_delta(epsilon - math.fsum(losses), multiplier)
+    return min(1.0, whole * (1.0 + 1e-12))
+
+
+def epsilon_left(epsilon: float, delta: float, spent: float) -> float:
+    """The largest e for which an (e, delta)-private Gaussian mechanism fits beside a pure step.
+
+    Parameters
+    ----------
+    epsilon, delta
+        The budget of both together.
+    spent
+        The epsilon of the pure step.
+
+    Returns
+    -------
+    float
+        Never less than ``epsilon - spent``, which adding up allows.
+
+    """
+    least = epsilon - spent
+
+    def excess(share: float) -> float:
+        multiplier = gaussian_multiplier(share, delta * (1.0 - 1e-6))
+        return mix_delta(epsilon * (1.0 - 1e-9), 1.0 / multiplier, [spent]) - delta * (1.0 - 1e-5)
+
+    if excess(least) >= 0 or excess(epsilon) <= 0:
+        return least
+    root = float(brentq(excess, least, epsilon, xtol=1e-9 * epsilon)) * (1.0 - 1e-8)
+    return max(least, root)
+
+
+STAMP_STYLE = "color:#D55E00;font-weight:bold"
+
+
+def facts_table(title: str, facts: Mapping[str, object], *, simulation: bool = False) -> str:
+    """A table of facts with a title, stamped where the noise protects nobody.
+
+    Parameters
+    ----------
+    title : str
+        Above the table.
+    facts : mapping
+        What is stated, by its name.
+    simulation : bool
+        Whether the noise was simulated.
+
+    """
+    stamp = f'<div style="{STAMP_STYLE}">SIMULATION, not for release</div>' if simulation else ""
+    rows = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{_lines(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return f"<div>{stamp}<b>{escape(title)}</b><table><tbody>{rows}</tbody></table></div>"
+
+
+def _lines(value: object) -> str:
+    return "<br>".join(escape(line) for line in str(value).splitlines())
+
 
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
@@ -198,8 +292,6 @@ class Guarantee:
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
-        from privgp.privacy.html import facts_table
-
         facts = {
             "epsilon": f"{self.epsilon:g}",
             "delta": f"{self.delta:g}",

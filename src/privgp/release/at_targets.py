@@ -7,11 +7,10 @@ from typing import Annotated, Self
 import numpy as np
 from scipy.linalg import cho_solve
 
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Posterior
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.part import Part

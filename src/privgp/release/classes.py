@@ -13,12 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.inference.draws import mixture_draws
+from privgp.gp.inference.averages import mixture_draws
 from privgp.gp.inference.linked import Outcomes
 from privgp.gp.inference.posterior import Component, Posterior
 from privgp.gp.links import Link
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.types import Array
 
 MIDDLE = 0.5  # of 0 and 1, about which labels are summed

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from privgp.gp.changes import SHAPES, Change
-from privgp.gp.kernels.codec import KERNELS
+from privgp.gp.kernels.registry import KERNELS
 from privgp.release.release import Release
 from privgp.storage.archive import DamagedFile, dump, parse
 from privgp.storage.codec import Codec, Leaf, Leaves

@@ -9,20 +9,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.inference.dispersion import Squares
 from privgp.gp.inference.learning import learn
-from privgp.gp.inference.linked import learn_outcomes
+from privgp.gp.inference.linked import Squares, learn_outcomes
 from privgp.gp.inference.noisy_counts import learn_counts
 from privgp.gp.links import LINKS
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
-from privgp.plan.classes.latent import LABEL_VARIANCE, latent_prior
 from privgp.plan.features.features import Features
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.outcomes.links import LABEL_VARIANCE, latent_prior
 from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan, split_measured
@@ -30,13 +28,12 @@ from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.classes import outcomes_of
-from privgp.release.features import RecordsAtPoints
 from privgp.release.parts import Function, Part, answer_of, bin_counts
 from privgp.release.rates import learn_rates
-from privgp.release.records import RecordsInBins
+from privgp.release.records import RecordsAtPoints, RecordsInBins
 from privgp.release.release import Planned, Release
+from privgp.release.residuals import LeftSquares
 from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
-from privgp.release.stages.residuals import LeftSquares
 from privgp.types import Array, Integers
 
 Models = tuple[Hyperparameters, ...]

@@ -10,13 +10,20 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import betainc, log_ndtr, ndtr, pdtr
 
-from privgp.gp.functionals import Functionals
-from privgp.gp.inference.dispersion import CAUTION, Squares, average_over, cautious
-from privgp.gp.inference.linked import Outcomes, Settled, learn_outcomes, settle
+from privgp.gp.inference.linked import (
+    CAUTION,
+    Outcomes,
+    Settled,
+    Squares,
+    average_over,
+    cautious,
+    learn_outcomes,
+    settle,
+)
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Component, Posterior, posterior
 from privgp.gp.links import LOG
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
 

@@ -13,9 +13,8 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import Answer
 from privgp.release.certificate.document import core_of, hash_of, holder_fields
 from privgp.release.classes import Probabilities
-from privgp.release.parts import Part, answer_of
+from privgp.release.parts import Part, answer_of, check_facts, check_total
 from privgp.release.spendings import Spending
-from privgp.release.stated import check_facts, check_total
 from privgp.storage.archive import require
 from privgp.types import Within
 

@@ -10,10 +10,10 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
 from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.files import columns_to_fit, columns_to_plan, open_table
-from privgp.models.kinds.records import domain
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.tables import domain_of, in_order, records_to_plan, rows_to_plan
+from privgp.models.rows.files import columns_to_fit, columns_to_plan, open_table
+from privgp.models.rows.fit import domain
+from privgp.models.rows.tables import domain_of, in_order, records_to_plan, rows_to_plan
 from privgp.plan.inputs.inputs import OPTIONS
 from privgp.question.parameters import TABLE, names_of
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from privgp.models.kinds.updates import is_updatable
+from privgp.models.rows.updates import is_updatable
 from privgp.release.exports.geojson import places_in
 from privgp.server.api import Anybody, Served
 from privgp.server.declared import Declared

@@ -20,9 +20,9 @@ from privgp.ledger.account import Account
 from privgp.ledger.chain import Entry
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
-from privgp.models.kinds.updates import check_updatable
 from privgp.models.load import estimator_for, pack_model, unpack_model
-from privgp.models.tables import rehearsal_inputs
+from privgp.models.rows.tables import rehearsal_inputs
+from privgp.models.rows.updates import check_updatable
 from privgp.plan.accuracy import expected_std
 from privgp.plan.plan import Plan, pack_plan, unpack_plan
 from privgp.privacy.guarantee import Guarantee

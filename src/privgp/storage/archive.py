@@ -5,6 +5,7 @@ forgery, as whoever edits a file can compute them anew; publish the file's own h
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import stat
@@ -12,10 +13,14 @@ import struct
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from privgp.storage.parts import PUBLIC, PathLike, part_beside, remove_stale
+from privgp.types import Array
 
 FORMAT = "privgp"
 PLAN = "plan"  # the other public form
@@ -253,3 +258,53 @@ def check_target(path: PathLike, *, overwrite: bool, form: str = FORMAT) -> None
     if not overwrite and os.path.lexists(path):
         advice = " or give overwrite=True" if form in (FORMAT, PLAN) else ""
         raise FileExistsError(f"{os.fspath(path)!r} exists already: choose another name{advice}.")
+
+
+@dataclass(frozen=True)
+class Triangle:
+    """A lower triangular matrix as its rows.
+
+    Attributes
+    ----------
+    rows : the first of length 1, each one longer than the one before
+
+    """
+
+    rows: tuple[Array, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, packed: Array) -> Self:
+        """The triangle of numbers that stand row after row; ValueError if they do not make one."""
+        size = (math.isqrt(8 * len(packed) + 1) - 1) // 2
+        if entries(size) != len(packed):
+            raise ValueError("these numbers are no triangle.")
+        return cls(tuple(packed[entries(i) : entries(i + 1)] for i in range(size)))
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.rows)
+
+    def pack_rows(self, first: int = 0) -> Array:
+        """The rows from the first on, one after the other, as one vector."""
+        return np.concatenate([*self.rows[first:], np.empty(0)])
+
+    def square(self) -> Array:
+        """The whole matrix, zeros above the diagonal."""
+        full = np.zeros((self.size, self.size))
+        for place, row in enumerate(self.rows):
+            full[place, : place + 1] = row
+        return full
+
+    def grow(self, lower: Array) -> Self:
+        """With further rows of the square matrix, (new, old + new), cut above the diagonal."""
+        added = (row[: self.size + i + 1].copy() for i, row in enumerate(lower))
+        return type(self)((*self.rows, *added))
+
+
+NO_ROWS = Triangle()
+
+
+def entries(rows: int) -> int:
+    """How many numbers a triangle of this many rows has."""
+    return rows * (rows + 1) // 2

@@ -21,8 +21,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from privgp.storage import fields as field
-from privgp.storage.archive import DamagedFile, dump, parse, require
-from privgp.storage.triangles import Triangle
+from privgp.storage.archive import DamagedFile, Triangle, dump, parse, require
 from privgp.types import Array, Integers, Within
 
 LONGEST_DIAGONAL = 2**13

@@ -11,10 +11,10 @@ from privgp.gp.features import pack_symmetric, unit_features
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.classes.sums import ClassGroupSums, ClassSums
 from privgp.plan.features.features import Features
-from privgp.plan.joint import JointSums
+from privgp.plan.outcomes.labels import ClassGroupSums, ClassSums
 from privgp.plan.strategy import OutputSums, Strategy
+from privgp.plan.together import JointSums
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Pair, Random
 from privgp.vault.grouped.totals import AllTotals, Totals

@@ -96,7 +96,7 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
         for name, part in (("a", made[:6]), ("b", made[6:])):
             part.write_csv(folder / f"{name}.csv")
         opened = open_table(folder, inputs=["x"], output="y", groups=groups)
-        with mock.patch("privgp.models.kinds.tallied.STREAMED", 5):
+        with mock.patch("privgp.models.rows.fit.STREAMED", 5):
             return clone(model).fit(opened.inputs, opened.output, groups=opened.groups)
 
     if tallied and groups is not None:

@@ -12,9 +12,8 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp.gp.changes import Change, values
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import Bending, condition, fit
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp import PrivateGPRegressor
-from privgp.gp.inference.dispersion import GRID, Squares, average_over, cautious
+from privgp.gp.inference.linked import GRID, Squares, average_over, cautious
 from privgp.gp.priors import Hyperparameters
 
 

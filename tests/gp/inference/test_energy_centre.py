@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from privgp.gp.functionals import sums_of_parts
 from privgp.gp.inference.evidence import Bending, fit
 from privgp.gp.inference.many import noise_variance, sample
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Measurement, sums_of_parts
 from privgp.gp.priors import Hyperparameters
 
 rng = np.random.default_rng(0)

@@ -15,13 +15,12 @@ from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp.gp.changes import Cell, Change
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference import learning
 from privgp.gp.inference.evidence import condition, fit
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.inference.proposals import thin_weights
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 
 ROWS = np.linspace(0.0, 1.0, 12)[:, None]

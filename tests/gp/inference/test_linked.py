@@ -10,12 +10,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference import linked
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.linked import Outcomes, learn_outcomes, outcome_posterior, settle
 from privgp.gp.links import LOG, LOGIT, PROBIT, Link
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, prior_about
 
 LEVEL = Hyperparameters(ConstantKernel(1.5), 1e-3)

@@ -9,11 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from privgp.gp.functionals import sums_of_parts
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.learning import MANY, learn
 from privgp.gp.inference.many import noise_variance, sample
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Measurement, sums_of_parts
 from privgp.gp.priors import Hyperparameters, prior_about
 
 LENGTHSCALE, SCATTER, ROWS, NOISE = 0.03, 0.04, 200.0, 2.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from privgp.gp.kernels.noise import signal_and_noise, split_noise
+from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
 
 
 def test_a_white_kernel_of_the_top_level_sum_is_the_noise():

@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.command.io.kernel_text import parse_kernel, write_kernel
-from privgp.gp.kernels.codec import kernel_from, kernel_tree
+from privgp.gp.kernels.registry import kernel_from, kernel_tree
 from privgp.gp.kernels.varying import VaryingLengthscale
 from privgp.storage.archive import DamagedFile
 from tests.gp.kernels.rows import ROWS

@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
 from privgp import PrivateFunction, compose
-from privgp.plan.functions.varah import separated_dominance
+from privgp.plan.functions.outputs import separated_dominance
 from tests.models.functions import ASKED, X, Y, function
 
 

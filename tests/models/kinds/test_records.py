@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 import privgp
 from privgp import PrivateGPClassifier, PrivateGPRegressor
 from privgp.plan.bins.bins import Bins
-from privgp.plan.bins.energy import WEIGHTS
+from privgp.plan.bins.build import WEIGHTS
 from privgp.release.certificate import certificate, page, validate
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure

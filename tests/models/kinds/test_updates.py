@@ -15,13 +15,13 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor, compose, load
 from privgp.models import published
-from privgp.models.kinds import updates
+from privgp.models.rows import updates
 from privgp.plan import build
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.file import CODEC, decode
 from privgp.release.learn import learn_models
+from privgp.release.parts import check_total
 from privgp.release.spendings import ONE_BATCH_EACH, SAME_OUTPUTS
-from privgp.release.stated import check_total
 from privgp.storage.archive import DamagedFile
 from tests.adversary.spying import watched
 

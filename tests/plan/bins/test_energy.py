@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from privgp import PrivateGPRegressor
-from privgp.plan.bins.build import best_pure_bins
-from privgp.plan.bins.energy import SCORE_LOSS, WEIGHTS, energy_weight, score_lost
+from privgp.plan.bins.build import SCORE_LOSS, WEIGHTS, best_pure_bins, energy_weight, score_lost
 from privgp.plan.build import Budget
 from tests.plan.bins.test_grids import HALF, setting
 

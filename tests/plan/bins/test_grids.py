@@ -13,9 +13,15 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins
-from privgp.plan.bins.build import Aim, aware_bins, best_bins, best_pure_bins, design_models
+from privgp.plan.bins.build import (
+    Aim,
+    Scatter,
+    aware_bins,
+    best_bins,
+    best_pure_bins,
+    design_models,
+)
 from privgp.plan.bins.counts import bin_functionals, counts_given
-from privgp.plan.bins.energy import Scatter
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.start import initial_priors
 from privgp.privacy.noise import LAPLACE, gaussian_noise

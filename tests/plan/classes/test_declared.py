@@ -8,8 +8,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.links import LOGIT, PROBIT
-from privgp.plan.classes.declared import check_classes
-from privgp.plan.classes.latent import rescale, steepest
+from privgp.plan.outcomes.labels import check_classes
+from privgp.plan.outcomes.links import rescale, steepest
 
 
 @pytest.mark.parametrize(

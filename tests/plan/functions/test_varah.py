@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 
 from privgp.gp.input_maps import collapse
-from privgp.plan.functions.outputs import FunctionModel
-from privgp.plan.functions.varah import (
+from privgp.plan.functions.outputs import (
+    FunctionModel,
     dominance,
     inducing_bound,
     separated_dominance,

@@ -16,7 +16,7 @@ from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step
 from privgp.gp.threads import one_thread
 from privgp.models.published import Published
-from privgp.models.tables import rows_at
+from privgp.models.rows.tables import rows_at
 from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.points import prediction_columns

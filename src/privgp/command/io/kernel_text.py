@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from privgp.command.errors import Refusal, refuse_on
-from privgp.gp.kernels.noise import split_noise
+from privgp.gp.kernels.evaluate import split_noise
 from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of, parts
 from privgp.plan.inputs.start import SIGNAL_SHARE
 

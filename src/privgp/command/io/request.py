@@ -32,16 +32,15 @@ from privgp.command.io.kinds import (
 )
 from privgp.command.options import PASSED, ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.files import FileInputs, Table
-from privgp.models.files import open_table as open_rows
-from privgp.models.kinds.records import domain as checked_domain
 from privgp.models.load import estimator_for
-from privgp.models.planned import with_column_names
 from privgp.models.promise import MISSING
 from privgp.models.published import Published
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.tables import in_order
-from privgp.plan.classes.declared import check_classes
+from privgp.models.rows.files import FileInputs, Table
+from privgp.models.rows.files import open_table as open_rows
+from privgp.models.rows.fit import domain as checked_domain
+from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.tables import in_order
 from privgp.plan.inputs.arguments import (
     are_several,
     check_bounds,
@@ -49,6 +48,7 @@ from privgp.plan.inputs.arguments import (
     output_bounds,
 )
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.outcomes.labels import check_classes
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan, load_plan
 from privgp.plan.wording import bounds_advice, budget_advice

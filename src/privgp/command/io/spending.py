@@ -18,18 +18,21 @@ from privgp.command.io.kinds import known_kinds, levels_of
 from privgp.command.io.request import KnownRequest, Request, make_plan, public_computation
 from privgp.command.io.screen import Step, show_blocks
 from privgp.ledger.errors import LedgerError
-from privgp.models.files import fit_table, is_read_in_blocks, rehearse_table
-from privgp.models.kinds.further import MEASURED, OTHER_RECORDS, OTHER_ROWS, WHICH_RECORDS
-from privgp.models.kinds.records import row_count
-from privgp.models.kinds.updates import (
+from privgp.models.load import load, save
+from privgp.models.published import Published
+from privgp.models.rows.files import fit_table, is_read_in_blocks, rehearse_table
+from privgp.models.rows.fit import row_count
+from privgp.models.rows.tables import rehearsal_inputs, remember
+from privgp.models.rows.updates import (
     KINDS,
+    MEASURED,
+    OTHER_RECORDS,
+    OTHER_ROWS,
     OTHER_UNIT,
+    WHICH_RECORDS,
     check_updatable,
     measure_further,
 )
-from privgp.models.load import load, save
-from privgp.models.published import Published
-from privgp.models.tables import rehearsal_inputs, remember
 from privgp.plan.inputs.inputs import Inputs
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds

@@ -14,10 +14,9 @@ from scipy.linalg import cho_solve, cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import values
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.laplace_noise import find_sites
 from privgp.gp.kernels.evaluate import constant_variance, mean_variance, value_and_pullback
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array, Integers
 

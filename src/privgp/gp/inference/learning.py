@@ -15,12 +15,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from privgp.gp.changes import list_changes, values
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import Bending, condition
 from privgp.gp.inference.many import learn_many
 from privgp.gp.inference.proposals import Proposal, climb, starts, thin_weights
 from privgp.gp.kernels.evaluate import mean_variance
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array, Integers
 

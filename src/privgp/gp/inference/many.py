@@ -14,10 +14,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition, fit
 from privgp.gp.inference.proposals import climb, starts, thin_weights
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
 

@@ -11,11 +11,10 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from privgp.gp.changes import values
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array
 

@@ -10,9 +10,8 @@ from scipy.optimize import minimize
 from scipy.special import ndtri
 from scipy.stats import chi2, qmc
 
-from privgp.gp.functionals import Functionals
 from privgp.gp.inference.evidence import Fit, fit
-from privgp.gp.measurement import Measurement
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Prior
 from privgp.types import Array
 

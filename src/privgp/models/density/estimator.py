@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.density.guarantee import density_guarantee
-from privgp.models.kinds.records import domain, private_inputs, row_count
-from privgp.models.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
 from privgp.models.promise import with_assumptions
 from privgp.models.published import Published
-from privgp.models.tables import domain_of, locate_columns, records_to_plan, remember
+from privgp.models.rows.fit import domain, private_inputs, row_count
+from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
+from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.bins import Grid
 from privgp.plan.build import Question
-from privgp.plan.counts.density import LEAST_TOLD, bins_per_input, cell_volume, quadrature
-from privgp.plan.counts.exposures import Exposures
+from privgp.plan.outcomes.density import LEAST_TOLD, bins_per_input, cell_volume, quadrature
+from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.parameters import DensityParameters
 from privgp.plan.plan import Plan, make_plan
 from privgp.plan.together import PublicInputs

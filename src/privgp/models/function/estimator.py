@@ -11,14 +11,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privgp.gp.input_maps import collapse
-from privgp.gp.kernels.codec import kernel_tree
-from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
+from privgp.gp.kernels.registry import kernel_tree
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
-from privgp.models.tables import numbers_only
+from privgp.models.rows.tables import numbers_only
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (

@@ -13,8 +13,7 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.gp.kernels.evaluate import evaluate
-from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.evaluate import evaluate, signal_and_noise
 from privgp.gp.smoothers import stable_cholesky
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.functions.paths import PathModel

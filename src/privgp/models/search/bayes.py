@@ -18,8 +18,8 @@ from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_
 from privgp.models.search.candidates import loss_of
 from privgp.models.search.state import SearchState, fingerprint
 from privgp.models.spending import SpendsAtFit
-from privgp.plan.search.acquisition import best_setting, next_setting
 from privgp.plan.search.plan import SearchPlan
+from privgp.plan.search.space import best_setting, next_setting
 from privgp.publish import Receipt
 from privgp.types import Bounds, Column, RandomState, Table
 from privgp.vault.scores import Loss, Validation, check_validation

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
 from privgp.models.spending import refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number, whole_number
-from privgp.plan.search.acquisition import ACQUISITIONS
 from privgp.plan.search.plan import SearchPlan, kusner_plan
-from privgp.plan.search.space import SETTINGS, make_space
+from privgp.plan.search.space import ACQUISITIONS, SETTINGS, make_space
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER, budget_shares, noise_of_shares

@@ -19,16 +19,15 @@ from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
 from privgp.models.promise import generator, guarantee_of, seeds, simulation
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.rows.tables import numbers_only
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
-from privgp.models.tables import numbers_only
 from privgp.plan.build import make_part
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.search.folds import folds_of, public_splits
-from privgp.privacy.guarantee import Event, Guarantee, promise
+from privgp.privacy.guarantee import Event, Guarantee, epsilon_left, promise, total_epsilon
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.protected import Protected
-from privgp.privacy.pure import epsilon_left, total_epsilon
 from privgp.types import Array
 from privgp.vault.measure import measure
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_residuals

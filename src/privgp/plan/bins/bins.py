@@ -18,12 +18,67 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from privgp.gp.kernels.quadrature import gauss
+from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.rounding import rounding
-from privgp.plan.bins.simplex import Functions, RecordSums, about_even, about_even_std
+from privgp.plan.outcomes.labels import MOST_CLASSES, ROOT_TWO
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
-from privgp.privacy.sensitivity import LARGEST_FACTOR, absolute_sums, column_norms
-from privgp.types import Array, Integers, later
+from privgp.privacy.sensitivity import LARGEST_FACTOR, WHOLE, absolute_sums, column_norms
+from privgp.types import Array, Integers, Within, later
+
+Functions = Annotated[int, Within(1, MOST_CLASSES)]
+
+
+class RecordSums(Sums):
+    """Sums over records that are private with their inputs.
+
+    ``classes``: of labels, each with sums of its own; 1 where one function says it all.
+    """
+
+    people: ClassVar[None] = None
+    distinct_inputs: ClassVar[None] = None
+    whole_people: ClassVar[bool] = False
+    counted: ClassVar[str] = "records"
+    most_records: ClassVar[int] = 1
+    classes: Functions = 1
+    rows: int
+
+    @property
+    def people_count(self) -> int | None:
+        return self.rows if self.whole_people else None
+
+    @property
+    def centre(self) -> float | None:
+        return None if self.classes == 1 else 1.0 / self.classes
+
+    @property
+    def move(self) -> float:
+        """How far one record moves sums of unit vectors, in the Euclidean norm."""
+        return WHOLE if self.classes == 1 else ROOT_TWO
+
+    def sum_std(self, noise_std: float) -> float:
+        return noise_std if self.classes == 1 else about_even_std(noise_std, self.classes)
+
+    def check_energy(self, most: float) -> None:
+        """Refuse a weight that the sensitivity does not cover."""
+        if self.energy_weight > most:
+            raise ValueError("the energy is free up to weight 1 only.")
+        if self.classes > 1 and self.energy_weight > 0.0:
+            raise ValueError("labels of several classes have no energy.")
+
+
+def about_even(blocks: Array) -> Array:
+    """The sums of every class about an even share, one after the other, in units of half a label.
+
+    ``blocks``: (classes, measured)
+    """
+    return np.asarray(2.0 * (blocks - blocks.mean(axis=0))).ravel()
+
+
+def about_even_std(noise_std: float, classes: int) -> float:
+    """Std of the noise on these, for noise of this std on every number."""
+    return noise_std * (2.0 * float(np.sqrt(1.0 - 1.0 / classes)))
+
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
@@ -337,3 +392,23 @@ class PeopleHalvedBins(HalvedBins):
     whole_people: ClassVar[bool] = True
     counted: ClassVar[str] = PEOPLE
     most_records: ClassVar[int] = MOST_RECORDS
+
+
+DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common lengthscale
+
+
+def design_models(prior: Prior) -> list[Hyperparameters]:
+    """Shorter, starting and longer lengthscales, all of them moved together, weighted equally.
+
+    One model if the prior leaves nothing free.
+    """
+    if prior.size == 0:
+        return [prior.start]
+    free = [each for each in prior.start.kernel.hyperparameters if not each.fixed]
+    moves = [each.name.endswith("length_scale") for each in free for _ in range(each.n_elements)]
+    together = np.zeros(len(prior.centre))
+    together[: len(moves)] = moves
+    square = prior.size == len(prior.centre)
+    solve = np.linalg.solve if square else lambda root, right: np.linalg.lstsq(root, right)[0]
+    common = np.asarray(solve(prior.root, together), dtype=np.float64)
+    return [prior.at(step * common) for step in DESIGN_SCALES]

@@ -17,19 +17,19 @@ from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.bins.scales import design_models
+from privgp.plan.bins.bins import design_models
 from privgp.plan.build import Budget, Question
-from privgp.plan.counts.linear import outcome_model
 from privgp.plan.features.features import Features
-from privgp.plan.features.kind import FeatureRecords
 from privgp.plan.features.masses import (
     SUPPORT,
+    FeatureRecords,
     even_functionals,
     even_masses,
     even_points,
     feature_functionals,
 )
 from privgp.plan.inputs.start import initial_priors
+from privgp.plan.outcomes.links import outcome_model
 from privgp.plan.part import Part
 from privgp.privacy.noise import PURE
 from privgp.types import Array

@@ -16,7 +16,7 @@ import numpy as np
 from privgp.gp.features import FeatureMap, pack_symmetric, spread_points, unpack_symmetric
 from privgp.gp.measurement import Measurement
 from privgp.gp.rounding import rounding
-from privgp.plan.bins.simplex import Functions, RecordSums, about_even
+from privgp.plan.bins.bins import Functions, RecordSums, about_even
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE
 from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise
 from privgp.privacy.sensitivity import LARGEST_FACTOR

@@ -8,8 +8,7 @@ from typing import Any
 
 from scipy.optimize import brentq
 
-from privgp.gp.kernels.evaluate import variance
-from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.evaluate import signal_and_noise, variance
 from privgp.gp.kernels.proved import rounding_error
 from privgp.plan.functions.records import DomainModel
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs, whole_number

@@ -16,8 +16,8 @@ import numpy as np
 
 from privgp.engine.local import Engine, Watch
 from privgp.gp.threads import one_thread
-from privgp.plan.inputs.file_kinds import read_numbers
-from privgp.plan.inputs.file_rows import numbers as plain_numbers
+from privgp.plan.inputs.files import numbers as plain_numbers
+from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import block_number, runs

@@ -12,8 +12,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from privgp.engine.lattice import whole_multiples
-from privgp.engine.local import Engine
+from privgp.engine.local import Engine, whole_multiples
 from privgp.plan.inputs.grid import (
     BINS,
     Axis,

@@ -14,10 +14,9 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.engine.lattice import MOST_TERMS, Lattice
-from privgp.engine.local import Engine, Threads
-from privgp.gp.functionals import Functionals
+from privgp.engine.local import MOST_TERMS, Engine, Lattice, Threads
 from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
+from privgp.gp.measurement import Functionals
 from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.gp.smoothers import stable_cholesky
 from privgp.plan.inputs.rows import LARGEST, Chunk, Rows, block_number, mark_text, sum_blocks

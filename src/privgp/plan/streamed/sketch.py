@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_solve
 
-from privgp.engine.lattice import Lattice
-from privgp.engine.local import Engine, Threads
+from privgp.engine.local import Engine, Lattice, Threads
 from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.priors import Hyperparameters, Prior

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privgp.engine.lattice import Lattice
+from privgp.engine.local import Lattice
 from privgp.gp.rounding import rounding
 from privgp.plan.inputs.rows import BLOCK, LARGEST
 from privgp.plan.strategy import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.functionals import Functionals
+from privgp.gp.measurement import Functionals
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.plan.part import unit_of

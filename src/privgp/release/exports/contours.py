@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from contourpy import FillType, contour_generator
 
-from privgp.pictures.numbers import together
+from privgp.pictures.style import together
 from privgp.release.exports.mesh import DIGITS, Mesh
 from privgp.types import Array
 

@@ -220,7 +220,7 @@ class Areas(Average):
             Which of several quantities. None: the last.
 
         """
-        from privgp.pictures.areas import plot_areas
+        from privgp.pictures.maps import plot_areas
 
         place = len(self.quantities) - 1
         if quantity is not None:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from privgp.gp.inference.averages import COARSE, Sums
-from privgp.gp.inference.draws import even_pick, random_pick
+from privgp.gp.inference.averages import COARSE, Sums, even_pick, random_pick
 from privgp.release.queries.quantities import DRAWS, Quantities, quantities
 from privgp.release.release import Release
 from privgp.types import Array

@@ -13,8 +13,15 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from privgp.gp.inference.averages import Sums, posterior_averages
-from privgp.gp.inference.draws import Pick, even_pick, normal_draws, posterior_draws, shuffle
+from privgp.gp.inference.averages import (
+    Pick,
+    Sums,
+    even_pick,
+    normal_draws,
+    posterior_averages,
+    posterior_draws,
+    shuffle,
+)
 from privgp.gp.inference.mixtures import Mixture
 from privgp.gp.inference.posterior import Posterior
 from privgp.plan.parameters import LabelParameters

@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
-from privgp.models.tables import made_up_records
+from privgp.models.rows.tables import made_up_records
 from privgp.server.declared import Declared
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions.asked import ESTIMATORS, AnyAsked

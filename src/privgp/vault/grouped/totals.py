@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from privgp.engine.lattice import whole_multiples
-from privgp.engine.local import Engine, Watch
+from privgp.engine.local import Engine, Watch, whole_multiples
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.blocks import Blocks, sum_parts
 from privgp.plan.inputs.tally import Tally, keys_of

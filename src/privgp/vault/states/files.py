@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from privgp.gp.kernels.codec import KERNELS
+from privgp.gp.kernels.registry import KERNELS
 from privgp.storage.archive import require
 from privgp.storage.codec import Codec
 from privgp.vault.states.outputs import OutputsContents

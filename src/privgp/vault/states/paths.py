@@ -11,15 +11,14 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.blocked import RUN, cholesky_by_blocks, multiply_by_blocks, solve_by_blocks
+from privgp.gp.growing import RUN, cholesky_by_blocks, multiply_by_blocks, solve_by_blocks
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import values_by_differences
 from privgp.gp.rounding import rounding
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
-from privgp.storage.archive import require
-from privgp.storage.triangles import NO_ROWS, Triangle
+from privgp.storage.archive import NO_ROWS, Triangle, require
 from privgp.types import Array, Seed
 from privgp.vault.noise import add_noise
 from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents

@@ -18,8 +18,7 @@ from privgp.plan.functions.records import (
 )
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import SAME_NOISE, GaussianNoise
-from privgp.storage.archive import require
-from privgp.storage.triangles import NO_ROWS, Triangle
+from privgp.storage.archive import NO_ROWS, Triangle, require
 from privgp.types import Array, NotNegative, Pair
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
 from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH

@@ -19,6 +19,7 @@ from privgp.types import Array, Integers, later
 if TYPE_CHECKING:
     from privgp.models.published import Published
 
+
 BY_NAME = Parameter.KEYWORD_ONLY
 Method = TypeVar("Method", bound=Callable[..., Any])
 OTHER = (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.engine.cluster import engine_of
-from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.promise import simulation
+from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import are_several, whole_number
 from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, mark_rows
@@ -22,6 +22,7 @@ from privgp.vault.stream import Outputs, sum_rows
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
+
 
 MOST_ROWS = 1000  # of one person that are used, unless declared
 

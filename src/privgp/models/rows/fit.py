@@ -1,32 +1,199 @@
-"""Plans and fits of whatever was declared, for rows in memory at public inputs or private records."""
+"""Planning and fitting of whatever was declared, for rows in memory at public inputs or private records.
+
+Many rows at public inputs are reduced to a tally, and planned and measured by it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
-from privgp.models.kinds.records import domain, private_inputs, row_count
-from privgp.models.kinds.tallied import Tallied, is_tallied, rows_in_memory
-from privgp.models.planned import OTHER, PublicRows, bind_plan, verify_plan
-from privgp.models.tables import domain_of, records_to_plan, remember, rows_to_fit
-from privgp.plan.counts.exposures import Exposures
-from privgp.plan.inputs.arguments import check_output_shares
+from privgp.engine.cluster import engine_of
+from privgp.engine.local import Engine, Watch
+from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
+from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
+from privgp.plan.fingerprint import fingerprint
+from privgp.plan.inputs.arguments import check_output_shares, domain_pairs, whole_number
+from privgp.plan.inputs.blocks import ArrayInputs, Blocks
+from privgp.plan.inputs.rows import LARGEST, STREAMED
+from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
+from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
+from privgp.question.rules import ONE, check_rules
 from privgp.types import Array
-from privgp.vault.checks.roles import check_roles
+from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.masked import Sealed
-from privgp.vault.people import count_people
-from privgp.vault.validate import column_names, person_ids
+from privgp.vault.people import count_people, person_codes
+from privgp.vault.roles import check_roles
+from privgp.vault.tables import seal_rows
+from privgp.vault.validate import column_names, person_ids, seal_inputs
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
 
+    pass
+
+
+MOST_INPUTS = 20
+
 Exposed = Mapping[int, Array]  # the exposure of every row, by the place of the outcome
+
+
+def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
+    """The declared domain of the private inputs, one (low, high) each."""
+    pairs = domain_pairs("x_bounds", x_bounds)
+    if len(pairs) > MOST_INPUTS:
+        raise ValueError(
+            f"protect='records' takes at most {MOST_INPUTS} inputs, got x_bounds of {len(pairs)}: use "
+            "fewer inputs, protect='outputs' if the inputs are public, or PosteriorPaths, which "
+            "releases whole sample functions over any number of private inputs."
+        )
+    return pairs
+
+
+def private_inputs(model: Published, X: Any) -> Sealed:
+    """Where the kernel has private inputs: for the vault alone."""
+    if model.inputs_ is None:
+        return seal_inputs(X, len(domain(domain_of(model))))
+    return seal_rows(X, model.inputs_)
+
+
+def row_count(X: Any) -> int:
+    """The number of records: given, or the length of a table."""
+    try:
+        rows = int(X) if isinstance(X, Integral) else int(_num_samples(any_column(X)))
+    except TypeError:
+        raise ValueError("X must be a table of records or their number.") from None
+    if rows < 1:
+        raise ValueError("X must hold at least one record.")
+    return rows
+
+
+def is_tallied(model: Published, rows: int) -> bool:
+    """Whether so many rows are reduced to a tally: past some number, or where ``most_rows`` of a person
+    are used."""
+    usual = all(
+        getattr(model, name, "posterior") == "posterior" for name in ("objective", "reconstruct")
+    )
+    asked = getattr(model, "inducing", None) is None and model.protect != "records"
+    return usual and asked and (rows > STREAMED or _most(model) is not None)
+
+
+def _most(model: Published) -> Any:
+    return getattr(model, "most_rows", None)
+
+
+def most_rows(model: Published, groups: Any) -> int | None:
+    """The most rows of one person that are used; None: all."""
+    if _most(model) is None:
+        return None
+    check_rules({"most_rows": model.most_rows, "groups": groups}, ONE)
+    return whole_number("most_rows", model.most_rows, LARGEST)
+
+
+def rows_in_memory(model: Published, numbers: Array, groups: Any, exposed: Exposed) -> Blocks:
+    """Rows in memory, as numbers of their columns.
+
+    Parameters
+    ----------
+    model : estimator
+        What is declared.
+    numbers : array, (rows, names)
+        Public.
+    groups : column, optional
+        Whose rows they are.
+    exposed : mapping
+        The exposure of every row, by the place of the count.
+
+    """
+    most, people = most_rows(model, groups), None
+    if groups is not None:
+        people = People.of(person_codes(groups, len(numbers)), most)
+    over = np.column_stack([*exposed.values()]) if exposed else None
+    return Blocks.of(ArrayInputs(numbers, model.inputs_), people, over)
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """The rows that a plan is made for, reduced to a tally; see ``Given``.
+
+    Attributes
+    ----------
+    tally : Tally
+        Of the rows.
+    counts : tuple of int
+        The places of the outcomes that are counts.
+    source : Source
+        Where they are.
+    engine : Engine
+        Who reads them.
+
+    """
+
+    tally: Tally
+    counts: tuple[int, ...]
+    source: Source
+    engine: Engine
+
+    @classmethod
+    def of(
+        cls, model: Published, source: Source, counts: tuple[int, ...], plan: Plan | None = None
+    ) -> Tallied:
+        """On a grid of their own, or on that of a plan."""
+        engine, known = engine_of(getattr(model, "engine", None)), tally_of_plan(plan)
+        if known is None or known.inputs != source.kinds:
+            return cls(tally_rows(source, engine), counts, source, engine)
+        return cls(tally_of(source, known.grid, engine), counts, source, engine)
+
+    @property
+    def planned(self) -> PublicInputs:
+        """What the plan is made from."""
+        return PublicInputs.tallied(self.tally)
+
+    @property
+    def public(self) -> PublicRows:
+        """What the plan is bound to."""
+        planned, tally = self.planned, self.tally
+        columns = int(planned.X.shape[1])
+        return PublicRows(tally.rows, columns, self.inputs, planned.people, tally.exposures)
+
+    @property
+    def inputs(self) -> Array:
+        """Where rows are and how many, by which they are recognised, (cells, names + 1)."""
+        return np.column_stack([self.tally.numbers, self.tally.counts])
+
+    @property
+    def exposed(self) -> Exposed:
+        """The mean exposure of every cell, by the place of the count."""
+        if self.tally.exposures is None:
+            return {}
+        return dict(zip(self.counts, self.tally.exposures.T, strict=True))
+
+    def serves(self, plan: Plan) -> bool:
+        """Whether a plan is for this very tally, which its sensitivity rests on."""
+        own = fingerprint(self.tally)
+        parts = plan.parts
+        return all(fingerprint(getattr(p.strategy, "tally", None)) == own for p in parts)
+
+    def _sum_for(self, data: Sealed, plan: Plan, watch: Watch | None = None) -> Sealed:
+        """What the vault measures of a plan, by one pass over rows and outcomes."""
+        parts = plan.parts
+        each = [Encoding(p.y_bounds, getattr(p.strategy, "classes", 2)) for p in parts]
+        of_tally: Any = self.source, self.tally, each, self.engine
+        return sum_outcomes(data, *of_tally, alone=len(parts) == 1, watch=watch)
+
+
+def tally_of_plan(plan: Plan | None) -> Tally | None:
+    """The tally that a plan was made for; None where it was made for other rows, or is no plan."""
+    found: Tally | None = getattr(getattr(plan, "strategy", None), "tally", None)
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,10 @@
-"""Sums of labels of three or more classes: for every class the same sums over the rows that have it.
-
-Every class has its own outputs ``u = 1`` where a row has the class and -1 where it has not. A changed
-label moves two of them by 2 each. Two classes need one of them: ``OutputSums`` or ``GroupSums``.
-Proof: docs/proofs/classes.md.
-"""
+"""Labels: the declared classes, and the sums that are measured of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -17,6 +13,35 @@ from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE
 from privgp.privacy.sensitivity import WHOLE, column_norms
 from privgp.types import Array, Within
+
+Classes = tuple[str, ...] | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
+KINDS = (str, bool, int, float)
+LARGEST = 10**18  # which an array of numbers holds
+
+
+def check_classes(classes: Any) -> Classes:
+    """The classes, sorted as scikit-learn sorts them; ValueError unless they can be classes."""
+    if classes is None:
+        raise ValueError(
+            "classes must be declared: all labels that may occur, chosen without looking at them."
+        )
+    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+        raise ValueError("classes must be a list of labels.")
+    found = [each.item() if isinstance(each, np.generic) else each for each in classes]
+    if not 2 <= len(found) <= MOST_CLASSES:
+        got = "1 class" if len(found) == 1 else f"{len(found)} classes"
+        raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
+    kinds = {type(each) for each in found}
+    if not kinds <= set(KINDS) or (len(kinds) > 1 and kinds != {int, float}):
+        raise ValueError("classes must be all numbers or all text.")
+    if not all(abs(each) < LARGEST for each in found if not isinstance(each, str)):
+        raise ValueError("classes must not be NaN or infinite, or numbers of 19 digits and more.")
+    if len(kinds) > 1:
+        found = [float(each) for each in found]
+    if len(set(found)) < len(found):
+        raise ValueError("classes must differ from each other.")
+    return tuple(sorted(found))
+
 
 MOST_CLASSES = 100
 Several = Annotated[int, Within(3, MOST_CLASSES)]

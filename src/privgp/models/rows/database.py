@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from privgp.engine.database import DatabaseTable, open_database
-from privgp.models.files import NOT_OURS, FileInputs, Groups, Table
-from privgp.models.kinds.tallied import is_tallied, most_rows
+from privgp.models.rows.files import NOT_OURS, FileInputs, Groups, Table
+from privgp.models.rows.fit import is_tallied, most_rows
 from privgp.plan.inputs.database import DatabaseRows, database_inputs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Source
@@ -17,6 +17,7 @@ from privgp.vault.masked import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
+
 
 NOT_THERE = (
     "a table in a database is summed there by cells of its public inputs: this does not go with "

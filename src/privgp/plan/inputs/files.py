@@ -1,18 +1,129 @@
-"""Public inputs in many files: read in batches by whoever works on them, never in memory together."""
+"""What public columns of a table in files are, and where the kernel has their rows. Every cell is read by
+itself, so that files, batches and memory give the same numbers."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from privgp.engine.local import Engine
-from privgp.plan.inputs.file_kinds import locate_rows
-from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs, sort_by_person
 from privgp.tables.files import BATCH, Files
+from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.parser import TableError
+from privgp.tables.table import Table, join_cells, missing_cells
 from privgp.types import Array, Integers
+
+PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}
+
+
+@dataclass(frozen=True)
+class KnownTable(Table):
+    """A table whose columns are known for what they are.
+
+    Attributes
+    ----------
+    kinds : kinds of the columns
+
+    """
+
+    kinds: Inputs | None = None
+
+
+def file_inputs(files: Files, names: tuple[str, ...], declared: Any) -> Inputs | None:
+    """The kinds of the columns of a table in files; None if all are numbers.
+
+    Parameters
+    ----------
+    files
+        Files of the table.
+    names
+        Names of the columns.
+    declared
+        Kinds by name, or None; other columns have the kind of their Parquet type. Levels that
+        are not declared are read off all files, by one pass over the column.
+
+    """
+    if isinstance(declared, Inputs):
+        return declared
+    if not isinstance(declared, Mapping | None):
+        raise ValueError(FORM)
+    held = files.files[0].read(names, 0, min(1, files.files[0].rows))
+    types = {name: str(held[name].dtype.base_type()) for name in names}
+    said = [n for key in declared or () for n in (key if isinstance(key, tuple) else (key,))]
+    plain = {name: PLAIN.get(types[name]) for name in names if name not in said}
+    if declared is None and not any(plain.values()):
+        return None
+    truths = {name: "boolean" for name in plain if types[name] == "Boolean"}
+    columns = dict(declared or {}) | {n: kind or "number" for n, kind in plain.items()} | truths
+    cells = [_levels(files, n) if _is_open(columns.get(n)) else np.empty(0, object) for n in names]
+    return Inputs.of(Table(names, tuple(cells)), columns)
+
+
+def _is_open(said: Any) -> bool:
+    """Whether a column is a category whose levels are not declared."""
+    return bool(said in ("category", ("category", None)))
+
+
+def _levels(files: Files, name: str) -> Any:
+    """The levels of a public column, by one pass over it."""
+    found = set[str]()
+    for _, _, frame in files.batches((name,)):
+        cells = np.array(frame[name].unique().to_list(), dtype=object)
+        found.update(levels_of(cells[~missing_cells(cells)]))
+        if len(found) > MOST_LEVELS:
+            raise TableError(f"Column '{name}' has more than {MOST_LEVELS:,} levels: leave it out.")
+    return np.array(sorted(found), dtype=object)
+
+
+def known_table(files: Files, kinds: Inputs) -> KnownTable:
+    """All rows of a table that is read into memory, with their kinds."""
+    read = [frame for _, _, frame in files.batches(kinds.names)]
+    cells = [join_cells([frame[name].to_numpy() for frame in read]) for name in kinds.names]
+    return KnownTable(kinds.names, tuple(cells), kinds=kinds)
+
+
+def locate_rows(frame: Any, kinds: Inputs, path: str) -> Array:
+    """The coordinates of rows of a file, (rows, width); see ``read_numbers``."""
+    return kinds.coordinates(read_numbers(frame, kinds, path))
+
+
+def read_numbers(frame: Any, kinds: Inputs, path: str) -> Array:
+    """The numbers of rows of a file, (rows, names).
+
+    Parameters
+    ----------
+    frame
+        Some rows.
+    kinds
+        Kinds of the columns.
+    path
+        Path of the file, named in an error.
+
+    Raises
+    ------
+    TableError
+        A cell is missing or of another kind; the column is named, no cell.
+
+    """
+    parts = []
+    for column in kinds.columns:
+        cells = [frame[name].to_numpy() for name in column.names]
+        told = f"Column{'s' if len(cells) > 1 else ''} " + " and ".join(
+            f"'{name}'" for name in column.names
+        )
+        if any(missing_cells(each).any() for each in cells):
+            raise TableError(f"{told} of '{path}' must hold a value in every row.")
+        try:
+            parts.append(column.numbers(cells))
+        except (ValueError, OverflowError):
+            raise TableError(f"{told} of '{path}' must hold {column.holds} in every row.") from None
+    return np.hstack(parts)
+
 
 Read = Callable[[Any], Any]
 

@@ -17,17 +17,14 @@ import polars as pl
 
 from privgp.engine.database import is_ibis, is_url
 from privgp.engine.local import Threads
-from privgp.models.kinds.fit import fit_given, plan_for
-from privgp.models.kinds.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
-from privgp.models.kinds.records import row_count
-from privgp.models.kinds.tallied import Tallied, is_tallied
-from privgp.models.kinds.tallied import most_rows as most_rows_of_tally
-from privgp.models.planned import with_column_names
-from privgp.models.tables import records_to_plan, remember
+from privgp.models.rows.fit import Tallied, fit_given, is_tallied, plan_for, row_count
+from privgp.models.rows.fit import most_rows as most_rows_of_tally
+from privgp.models.rows.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
+from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.tables import records_to_plan, remember
 from privgp.plan.inputs.blocks import Blocks
 from privgp.plan.inputs.blocks import FileColumns as FileNumbers
-from privgp.plan.inputs.file_kinds import file_inputs, known_table
-from privgp.plan.inputs.file_rows import TablePeople, TableRows
+from privgp.plan.inputs.files import TablePeople, TableRows, file_inputs, known_table
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import People, Source
 from privgp.plan.plan import Plan
@@ -36,19 +33,14 @@ from privgp.release.learn import zeros_of
 from privgp.tables.files import Files, open_files
 from privgp.tables.table import columns_by_name
 from privgp.types import Integers
-from privgp.vault.checks.roles import check_roles
 from privgp.vault.masked import Sealed
-from privgp.vault.table import (
-    TableOutput,
-    gather_inputs,
-    gather_outputs,
-    seal_files,
-    table_people,
-)
+from privgp.vault.roles import check_roles
+from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, seal_files, table_people
 from privgp.vault.validate import column_names
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
+
 
 NOT_OURS = "y must be the output of the table whose inputs are X."
 
@@ -211,7 +203,7 @@ def open_table(
     names, private = _names(inputs), _names(output)
     check_column_roles(names, private, groups, exposure)
     if is_url(paths) or is_ibis(paths):
-        from privgp.models.kinds.database import table_in_database
+        from privgp.models.rows.database import table_in_database
 
         return table_in_database(paths, names, private, groups, columns, exposure)
     files = open_files(paths)

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from privgp.gp.input_maps import blend_ranks, spreads
-from privgp.gp.kernels.noise import signal_and_noise
+from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
-from privgp.plan.counts.exposures import Exposures
 from privgp.plan.kinds import Outputs
+from privgp.plan.outcomes.exposures import Exposures
 from privgp.types import Array, Positive
 
 if TYPE_CHECKING:

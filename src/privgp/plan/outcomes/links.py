@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
+from privgp.gp.kernels.evaluate import variance
 from privgp.gp.links import Link
-from privgp.gp.priors import Prior
+from privgp.gp.priors import Hyperparameters, Prior
 
 CONSTANT_STD = 2.0  # on the logit scale, where a probability moves by a quarter at most
 LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even
@@ -49,3 +50,18 @@ def latent_prior(link: Link, prior: Prior, *, default: bool) -> Prior:
         root=prior.root[:count, :moves],
         noise_free=False,
     )
+
+
+# Of a rate over the unit: a level and a function of a quarter of the bounds' width, two units, each.
+MOST_VARIANCE = 0.5
+
+
+def outcome_model(model: Hyperparameters, unit: float | None) -> Hyperparameters:
+    """The model of what is summed: the function itself, or the rate whose logarithm it is.
+
+    ``unit``: of rates; None where outcomes are no counts.
+    """
+    if unit is None:
+        return model
+    share = min(1.0, MOST_VARIANCE / variance(model.kernel))
+    return replace(model, kernel=rescale(model.kernel, share**0.5))

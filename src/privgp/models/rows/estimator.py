@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from privgp.models.files import (
+from privgp.models.kept import names_of
+from privgp.models.published import Published
+from privgp.models.rows.files import (
     columns_to_fit,
     columns_to_plan,
     fit_in_place,
@@ -15,29 +17,27 @@ from privgp.models.files import (
     plan_table,
     rows_in_place,
 )
-from privgp.models.kept import names_of
-from privgp.models.kinds.fit import (
+from privgp.models.rows.fit import (
     Given,
+    Tallied,
     check_names,
     fit_columns,
     plan_given,
     private_count,
     public_rows,
+    row_count,
 )
-from privgp.models.kinds.inducing import array_rows, fit_rows, plan_rows
-from privgp.models.kinds.records import row_count
-from privgp.models.kinds.tallied import Tallied
-from privgp.models.kinds.updates import measure_further, measure_tally
-from privgp.models.planned import with_column_names
-from privgp.models.published import Published
-from privgp.models.tables import locate_columns, rows_to_plan
+from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
+from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.tables import locate_columns, rows_to_plan
+from privgp.models.rows.updates import measure_further, measure_tally
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.tables.table import in_memory
 from privgp.types import Array
-from privgp.vault.checks.roles import check_order
 from privgp.vault.labels import seal_outcome
 from privgp.vault.masked import Sealed
+from privgp.vault.roles import check_order
 from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import column_names
 
