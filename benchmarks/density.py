@@ -22,7 +22,10 @@ from privgp.types import Array
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 CELLS = {1: 64, 2: 20}
 EPSILON = 1.0
-HISTOGRAMS = {1: (4, 6, 8, 12, 16, 24, 32, 48, 64, 96), 2: (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28)}
+HISTOGRAMS = {
+    1: (4, 6, 8, 12, 16, 24, 32, 48, 64, 96),
+    2: (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28),
+}
 FINE = {1: 64 * 60, 2: 20 * 12}  # points per axis that masses are summed over
 MANY = 400_000  # draws that tell the masses of a synthetic pattern
 
@@ -118,7 +121,7 @@ def histogram(rng: np.random.Generator, points: Array, pattern: Pattern, bins: i
     grid = noisy.reshape((bins,) * inputs)
     for axis in range(inputs):
         grid = np.moveaxis(np.tensordot(share, grid, (1, axis)), 0, axis)
-    return grid.ravel()
+    return np.asarray(grid.ravel())
 
 
 def released(model: PrivateGPDensity, pattern: Pattern) -> Array:
@@ -127,10 +130,12 @@ def released(model: PrivateGPDensity, pattern: Pattern) -> Array:
     fine = FINE[inputs]
     axes = [low + (high - low) * (np.arange(fine) + 0.5) / fine for low, high in pattern.bounds]
     grid = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
-    density = np.concatenate([np.exp(model.score_samples(part)) for part in np.array_split(grid, 20)])
+    density = np.concatenate(
+        [np.exp(model.score_samples(part)) for part in np.array_split(grid, 20)]
+    )
     masses = density.reshape((cells, fine // cells) * inputs)
     masses = masses.sum(axis=tuple(range(1, 2 * inputs, 2)))
-    return (masses / masses.sum()).ravel()
+    return np.asarray((masses / masses.sum()).ravel())
 
 
 def compare(pattern: Pattern, seeds: range) -> tuple[float, float, float, float]:
@@ -151,7 +156,12 @@ def compare(pattern: Pattern, seeds: range) -> tuple[float, float, float, float]
         seconds += time.perf_counter() - began
         ours.append(distance(released(model, pattern), truth))
         covered.append(coverage(model, pattern, truth))
-    return float(np.mean(ours)), float(rivals.mean(axis=0).min()), float(np.mean(covered)), seconds / len(seeds)
+    return (
+        float(np.mean(ours)),
+        float(rivals.mean(axis=0).min()),
+        float(np.mean(covered)),
+        seconds / len(seeds),
+    )
 
 
 def coverage(model: PrivateGPDensity, pattern: Pattern, truth: Array) -> float:

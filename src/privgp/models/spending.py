@@ -27,14 +27,14 @@ class SpendsAtFit:
     ledger: Any
     charged_: Receipt
 
-    def _check_given(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
+    def _check_given(self, X: Any, y: Any, groups: Any = None, **others: Any) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
                 "None."
             )
-        check_roles(y, X=X, groups=groups, exposure=exposure)
+        check_roles(y, X=X, groups=groups, **others)
 
     def _publish(
         self,

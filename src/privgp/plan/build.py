@@ -312,8 +312,7 @@ def gather(
         return Gathered(inputs, index, count, groups)
     parts, index = np.unique(cells.find(X), return_inverse=True)
     groups = np.unique(cells.cells[parts], return_inverse=True)[1]
-    repeats = None if tally is None else tally.counts.astype(float)
-    return Gathered(means(X, index, repeats), index, count, groups, int(groups.max()) + 1)
+    return Gathered(means(X, index, own * repeats), index, count, groups, int(groups.max()) + 1)
 
 
 def part_of(

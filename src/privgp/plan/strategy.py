@@ -244,10 +244,11 @@ class OutputSums(Sums):
     def masses(self) -> tuple[Array, Array]:
         """Sums of the row weights, and of their squares, at every distinct input, (inputs,) each.
 
-        Every row counts as often as what it holds: for counts, what would be expected of it.
+        Every row counts as often as what it holds: for counts, what would be expected of it. With sample
+        weights, squares are multiplied by ``scatter``.
         """
         g, sizes = self.row_weights, self.sizes
-        return self.per_input(g * sizes), self.per_input(g * g * sizes)
+        return self.per_input(g * sizes), self.per_input(g * g * self.scatter * sizes)
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it.
@@ -305,14 +306,32 @@ class OutputSums(Sums):
         return np.asarray(np.bincount(people) == 1)
 
     @property
-    def effective_rows(self) -> float:
-        """How many rows of one sample weight would tell as much of a mean: ``(sum w)^2 / sum w^2``."""
+    def sample_weights(self) -> Array:
+        """Those of the rows, over the largest, (rows,); 1 where all rows count alike."""
         each: Array = np.ones(len(self.index))
         if self.tally is not None:
             each = np.asarray(self.tally.each, dtype=np.float64)
         elif self.people is not None:
             each = np.bincount(self.people)[self.people].astype(float)
-        return effective_count(self.energy_shares * each, self.repeats)
+        return self.energy_shares * each
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows of one sample weight would tell as much of a mean: ``(sum w)^2 / sum w^2``."""
+        return effective_count(self.sample_weights, self.repeats)
+
+    @property
+    def scatter(self) -> Array:
+        """How much the variance of every row about the function is taken for, as a multiple, (rows,).
+
+        A model weighs rows by one over their variances, and would undo sample weights wherever rows of
+        different weights are in different sums. With variances proportional to one over the weights it
+        weighs rows by these. The factor ``sum w^2 / sum w`` leaves the variance of the weighted sum of
+        all rows as it is.
+        """
+        own = self.sample_weights
+        common = self.add_up(own * own) / self.add_up(own)
+        return common / np.maximum(own, np.finfo(float).tiny)
 
     def float_error(self) -> float:
         """A bound in the norm of the noise, for sums of outputs and then of products.

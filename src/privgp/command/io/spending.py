@@ -21,7 +21,7 @@ from privgp.ledger.errors import LedgerError
 from privgp.models.load import load, save
 from privgp.models.published import Published
 from privgp.models.rows.files import fit_table, is_read_in_blocks, rehearse_table
-from privgp.models.rows.fit import row_count
+from privgp.models.rows.fit import Aside, row_count
 from privgp.models.rows.tables import rehearsal_inputs, remember
 from privgp.models.rows.updates import (
     KINDS,
@@ -264,5 +264,5 @@ def _measure(
 ) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model._released.names, X)  # under the names that the model knows
-    exposed = model._exposures_by_place(exposures.get("exposure"), row_count(rows))
-    measure_further(model, rows, y, people, exposed, further)
+    aside = Aside(exposures.get("exposure"), exposures.get("sample_weight"))
+    measure_further(model, rows, y, people, model._beside(aside, row_count(rows)), further)

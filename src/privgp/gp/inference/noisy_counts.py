@@ -19,17 +19,23 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 from scipy.special import gammaln, logsumexp, xlogy
-from scipy.stats import qmc
 from scipy.stats import norm as normal
+from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from privgp.gp.input_maps import InputMap
 from privgp.gp.inference.posterior import Component, Posterior
+from privgp.gp.input_maps import InputMap
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
 
-STEP, LEAST = 0.04, np.log(1e-4)  # of the logarithm of a mean count, on which likelihoods are tabulated
-MANY, CLEAR = 300.0, 20.0  # from this count on, and so many stds of the noise, a normal stands for it
+STEP, LEAST = (
+    0.04,
+    np.log(1e-4),
+)  # of the logarithm of a mean count, on which likelihoods are tabulated
+MANY, CLEAR = (
+    300.0,
+    20.0,
+)  # from this count on, and so many stds of the noise, a normal stands for it
 SHARES = (0.9,) * 6 + (0.6,) * 6 + (0.3,) * 8  # of the way, step by step
 CLOSE = 0.02
 LEVEL_STD = 2.0  # of the level of f about that of an even spread
@@ -91,11 +97,13 @@ class NoisyCounts:
         few = self.values[~self.is_many]
         numbers = np.arange(np.exp(self.grid[-1]) + 1.0)
         poisson = np.exp(
-            xlogy(numbers, np.exp(self.grid)[:, None]) - np.exp(self.grid)[:, None] - gammaln(numbers + 1.0)
+            xlogy(numbers, np.exp(self.grid)[:, None])
+            - np.exp(self.grid)[:, None]
+            - gammaln(numbers + 1.0)
         )
         apart = np.abs(few[:, None] - numbers) / self.noise_std
         noise = np.exp(-np.sqrt(2.0) * apart) if self.is_laplace else np.exp(-0.5 * apart**2)
-        return np.log(np.maximum(noise @ poisson.T, 1e-300))
+        return np.asarray(np.log(np.maximum(noise @ poisson.T, 1e-300)))
 
     @property
     def of_many(self) -> tuple[Array, Array]:
@@ -229,7 +237,7 @@ def default_families(counts: NoisyCounts) -> tuple[Family, Family]:
     def lengthscale(z: Array, least: float) -> Array:
         own = z[1 : 1 + inputs] if inputs > 1 else np.zeros(1)
         found = 0.25 * span * np.exp(0.9 * z[0] + 0.4 * own)
-        return np.maximum(found, least * counts.widths)
+        return np.asarray(np.maximum(found, least * counts.widths))
 
     def smooth(z: Array) -> Hyperparameters:
         kernel = ConstantKernel(1.44 * np.exp(1.2 * z[-1])) * Matern(lengthscale(z, SHORT), nu=2.5)
@@ -324,7 +332,5 @@ def counts_posterior(counts: NoisyCounts, models: Sequence[Hyperparameters]) -> 
     if not components:
         raise np.linalg.LinAlgError("no model could be conditioned.")
     total = sum(c.model.weight for c in components)
-    shared = [
-        replace(c, model=replace(c.model, weight=c.model.weight / total)) for c in components
-    ]
+    shared = [replace(c, model=replace(c.model, weight=c.model.weight / total)) for c in components]
     return Posterior(tuple(shared), 0.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privgp.engine.database import DatabaseTable, open_database
 from privgp.models.rows.files import NOT_OURS, FileInputs, Groups, Table
-from privgp.models.rows.fit import is_tallied, most_rows
+from privgp.models.rows.fit import Aside, is_tallied, most_rows
 from privgp.plan.inputs.database import DatabaseRows, database_inputs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Source
@@ -46,12 +46,14 @@ class DatabaseInputs(FileInputs):
             raise ValueError(NOT_THERE)
         return True
 
-    def source(
-        self, model: Published, people: Any, exposure: Any
-    ) -> tuple[Source, tuple[int, ...]]:
+    def source(self, model: Published, people: Any, aside: Aside) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
+        if aside.weights is not None:
+            raise ValueError(
+                "sample_weight goes with tables in memory or in files: read the table first."
+            )
         counts = tuple(model._exposures_by_place(None, 1))
-        name = None if exposure is None else exposure.names[0]
+        name = None if aside.exposure is None else aside.exposure.names[0]
         rows = DatabaseRows(
             self._table,
             self.names if self.kinds is None else self.kinds.names,

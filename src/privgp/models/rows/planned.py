@@ -30,17 +30,25 @@ OTHER = (
 
 @dataclass(frozen=True)
 class PublicRows:
-    """What is public of the rows: their number, and the inputs, people and exposures where these are."""
+    """What is public of the rows: their number, and inputs, people, exposures and weights where these
+    are."""
 
     count: int
     columns: int
     inputs: Array | None = None
     people: Integers | None = None
     exposure: Array | None = later(None)
+    weights: Array | None = later(None)
 
     @classmethod
-    def of(cls, X: Array, people: Integers | None, exposure: Array | None = None) -> Self:
-        return cls(X.shape[0], X.shape[1], X, people, exposure)
+    def of(
+        cls,
+        X: Array,
+        people: Integers | None,
+        exposure: Array | None = None,
+        weights: Array | None = None,
+    ) -> Self:
+        return cls(X.shape[0], X.shape[1], X, people, exposure, weights)
 
 
 def from_inputs_alone(method: Method) -> Method:

@@ -38,6 +38,7 @@ from privgp.plan.build import Question
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.hypotheses import design_models, several_scales
 from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.blocks import Beside
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.plan import Plan
@@ -86,9 +87,9 @@ class PublicInputs:
     people: Integers | None
 
     @classmethod
-    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
+    def of(cls, model: Published, X: Any, groups: Any, beside: Beside) -> Self:
         inputs = rows_at(model, X)
-        return cls.given_rows(public_rows(model, inputs, groups, exposed, X))
+        return cls.given_rows(public_rows(model, inputs, groups, beside, X))
 
     @classmethod
     def given_rows(cls, rows: Given | Tallied) -> Self:
@@ -201,7 +202,7 @@ class PrivateRecords:
     people: int | None
 
     @classmethod
-    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
+    def of(cls, model: Published, X: Any, groups: Any, beside: Beside) -> Self:
         rows = row_count(X)
         return cls(rows, None if groups is None else count_people(groups, rows))
 
@@ -259,9 +260,9 @@ Rows = PublicInputs | PrivateRecords
 ROWS: dict[type[Spending], type[Rows]] = {Spending: PublicInputs, RecordsSpending: PrivateRecords}
 
 
-def rows_of(model: Published, X: Any, groups: Any, exposed: Exposed) -> Rows:
+def rows_of(model: Published, X: Any, groups: Any, beside: Beside) -> Rows:
     """The rows to be measured further, of the kind that was measured first."""
-    return ROWS[type(model._released.spent[0])].of(model, X, groups, exposed)
+    return ROWS[type(model._released.spent[0])].of(model, X, groups, beside)
 
 
 KINDS = (
@@ -318,7 +319,7 @@ def measure_further(
     X: Any,
     y: Any,
     groups: Any,
-    exposed: Exposed,
+    beside: Beside,
     budget: tuple[float, float] | None = None,
 ) -> None:
     """Measure rows once more, and learn from all measurements together.
@@ -329,15 +330,15 @@ def measure_further(
         A fitted one, which then holds the new release.
     X, y, groups : object
         The rows, their private outputs, and whose they are.
-    exposed : mapping
-        The exposures of counts, by the place of the output.
+    beside : Beside
+        The exposures and sample weights of rows.
     budget : (epsilon, delta), optional
         A further budget for rows that were measured before. None: the model's own, for rows of people
         who were in no batch before.
 
     """
     _check_further(model)
-    rows = rows_of(model, X, groups, exposed)
+    rows = rows_of(model, X, groups, beside)
     measure_rows(model, rows, rows._private_data(model, X, y, groups), groups, budget)
 
 

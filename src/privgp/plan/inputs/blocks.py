@@ -224,8 +224,8 @@ class Blocks:
         if exposed is not None:
             exposed = exposed[first:stop]
         rungs = None if self.rungs is None else self.rungs[first:stop]
-        own = {"held": self.held.part(first, stop), "people": people, "exposed": exposed}
-        return replace(self, **own, first=first, stop=stop, rungs=rungs)
+        here = replace(self, first=first, stop=stop, rungs=rungs)
+        return replace(here, held=self.held.part(first, stop), people=people, exposed=exposed)
 
     def batches(self, others: Sequence[str] = (), read: Read | None = None) -> Iterator[Batch]:
         """The rows of a block, some at a time.

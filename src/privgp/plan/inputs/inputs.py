@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -272,7 +272,8 @@ def _with_bounds(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
         except (ValueError, TypeError, OverflowError):
             raise ValueError(f"x_bounds must be two {column.holds} for {name!r}.") from None
         pairs.append(check_bounds(f"x_bounds of {name!r}", (low, high)))
-    return cast(Column, column.with_bounds(tuple(pairs)))
+    bounded: Column = column.with_bounds(tuple(pairs))
+    return bounded
 
 
 def _declarations(declared: Any, table: Table) -> dict[str, tuple[tuple[str, ...], str, Any]]:
