@@ -23,6 +23,12 @@ def versions(*names: str) -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
+def seeds(problem: Any) -> range:
+    """Of all releases; ``seed``: the first, if it is given."""
+    first = int(problem["seed"]) if "seed" in problem else 0
+    return range(first, first + int(problem["releases"]))
+
+
 def dp4gp(problem: Any) -> dict[str, Any]:
     """Its default search for the noise: 7 attempts of up to 1,000 steps of gradient descent.
 
@@ -88,7 +94,7 @@ def diffprivlib(problem: Any) -> dict[str, Any]:
     edges = np.linspace(below[0], above[0], int(problem["bins"]) + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for seed in range(int(problem["releases"])):
+        for seed in seeds(problem):
             model = module.models.LinearRegression(
                 epsilon=epsilon, bounds_X=(below, above), bounds_y=(low, high), random_state=seed
             )
@@ -117,7 +123,7 @@ def labels(problem: Any) -> dict[str, Any]:
     logistic, bayes = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for seed in range(int(problem["releases"])):
+        for seed in seeds(problem):
             model = models.LogisticRegression(
                 epsilon=epsilon, data_norm=norm, max_iter=1000, random_state=seed
             )

@@ -12,6 +12,7 @@ QUICK_ATTACK = {"--shadows": "100", "--draws": "100", "--seed": "1"}
 
 # A line that works for each command. Words without dashes are arguments, in order.
 GOOD: dict[str, dict[str, str]] = {
+    "bounds": {"data": "v.csv", "--output": "cost", "--epsilon": "1", "--out": "new.json"},
     "plan": {
         "data": "v.csv", "--inputs": "age", **BUDGET, "--hyperparameters": "fixed",
         "--out": "new.plan",
@@ -138,6 +139,8 @@ BAD: dict[str, tuple[str, ...]] = {
     "--contours": (*COUNT, "5"),  # for .geojson alone
     "--average": ("", "nonsense", "by=", "by=nonsense", "by=age,by=age", "of=age", "by=age,weights="),
     "--areas": (*(name.format(".geojson") for name in FILES), "v.csv"),
+    "--share": (*POSITIVE, "1", "95"), "--low": (*NUMBER, "1e10"),
+    "--smallest": (*POSITIVE, "1e10", "1e-40"), "--largest": (*POSITIVE, "0.001"),
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
@@ -147,6 +150,10 @@ BAD: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # Where a parameter of the same name is another thing.
 OWN: dict[tuple[str, str], tuple[str, ...]] = {
+    ("bounds", "data"): tuple(
+        name for name in TABLE if "age" not in name
+    ),  # the inputs are not read
+    ("bounds", "--output"): ("", "nonsense"),
     ("plan", "--output"): ("", "age"),  # it is not looked for
     # 0 is for Laplace noise
     **{
@@ -183,7 +190,14 @@ BESIDE: dict[tuple[str, str], dict[str, str]] = {
     ("paths tune", "--threshold"): {"--task": "excursion"},
     **{
         (command, option): beside
-        for command in ("release", "function create", "paths create", "search grid", "search bayes")
+        for command in (
+            "bounds",
+            "release",
+            "function create",
+            "paths create",
+            "search grid",
+            "search bayes",
+        )
         for option, beside in (("--ledger", {"--dataset": "people"}), ("--dataset", LEDGER))
     },
 }

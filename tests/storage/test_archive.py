@@ -229,3 +229,32 @@ def test_permissions_of_a_new_file_follow_the_umask(tmp_path):
     finally:
         os.umask(old)
     assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_members_of_plans_are_compressed_and_come_back():
+    members = {"plan.json": b"{}", "zeros.npy": bytes(2**20)}
+    packed = pack(members, "plan")
+    assert len(packed) < 2**12
+    assert pack(members, "plan") == packed
+    assert unpack(packed, "plan") == members
+    data = bytearray(packed)
+    data[len(packed) // 2] ^= 1
+    with pytest.raises(DamagedFile):
+        unpack(bytes(data), "plan")
+
+
+def test_a_plan_that_would_grow_beyond_the_limit_is_refused(monkeypatch):
+    packed = pack({"zeros.npy": bytes(2**20)}, "plan")
+    monkeypatch.setattr(archive, "LARGEST_COMPRESSED", 2**19)
+    with pytest.raises(DamagedFile, match="too large"):
+        unpack(packed, "plan")
+    members = {"zeros.npy": bytes(2**21)}
+    stored = pack(members, "plan")  # larger ones are stored
+    assert len(stored) > 2**21
+    assert unpack(stored, "plan") == members
+
+
+def test_plans_that_were_stored_before_are_still_read():
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in MEMBERS.items()}
+    manifest = {"format": "plan", "version": 4, "members": hashes}
+    assert unpack(zipped([*MEMBERS.items()], manifest), "plan") == MEMBERS

@@ -8,12 +8,12 @@ import typer
 
 from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
-from privgp.command.bayes import bayes
+from privgp.command.bounds import bounds
 from privgp.command.demo import demo
-from privgp.command.grid import grid
 from privgp.command.plan import plan
 from privgp.command.published import certificate, inspect, predict
 from privgp.command.release import release, update
+from privgp.command.search import bayes, grid
 from privgp.command.serve import serve
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ def _group(name: str, *subcommands: Callable[..., None]) -> None:
     app.add_typer(group)
 
 
-for subcommand in (plan, release, update, predict, inspect, certificate, demo, serve):
+for subcommand in (bounds, plan, release, update, predict, inspect, certificate, demo, serve):
     app.command(cls=o.Command)(subcommand)
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)

@@ -25,7 +25,7 @@ OPTIONS = {
         *("domain", "noise_std", "sensitivity", "dominance", "extra_noise", "n_paths", "threshold"),
         *("vote", "smoothing", "label_noise", "loss_bounds", "max_points", "coverage", "exposure"),
         *("groups", "output", "inputs", "delimiter", "encoding", "date_format", "decimal_comma"),
-        *("decimal_point", "dates", "categories", "numbers"),
+        *("decimal_point", "dates", "categories", "numbers", "share", "low", "smallest", "largest"),
     )
 }
 # How the library's sentences mention arguments.

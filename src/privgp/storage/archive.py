@@ -1,4 +1,5 @@
 """The container of a .privgp file: a zip of stored members, their hashes, a digest of the whole.
+Members of a .plan file are compressed: plans are sent to whoever approves them.
 The hashes find damage: a flipped bit, a cut end, a member from another file. They do not find
 forgery, as whoever edits a file can compute them anew; publish the file's own hash for that."""
 
@@ -25,9 +26,11 @@ from privgp.types import Array
 FORMAT = "privgp"
 PLAN = "plan"  # the other public form
 VERSION = 4
+VERSIONS = {PLAN: 5}  # compressed since then
 MANIFEST = "manifest.json"
 LARGEST_FILE = 2**30
 LARGEST_JSON = 2**24
+LARGEST_COMPRESSED = 2**28  # of all compressed members together, once they are read
 MOST_MEMBERS = 256
 LARGEST_DIRECTORY = 2**16
 DIGEST = 64  # hexadecimal digits of SHA-256
@@ -81,15 +84,19 @@ def pack(members: Mapping[str, bytes], form: str = FORMAT) -> bytes:
 
     """
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
-    manifest = dump({"format": form, "version": VERSION, "members": hashes})
-    if sum(map(len, members.values())) > LARGEST_FILE - 2**20:
+    manifest = dump({"format": form, "version": VERSIONS.get(form, VERSION), "members": hashes})
+    size = sum(map(len, members.values()))
+    if size > LARGEST_FILE - 2**20:
         raise ValueError(f"the release is too large for a .{form} file, which holds 1 GiB.")
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    # A larger plan is stored as it is: a small file must not become a large one when it is read.
+    squeezed = form in VERSIONS and size <= LARGEST_COMPRESSED - 2**20
+    way = zipfile.ZIP_DEFLATED if squeezed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(buffer, "w", way, compresslevel=6) as archive:
         for name, data in {MANIFEST: manifest, **members}.items():
             info = zipfile.ZipInfo(name, EPOCH)
             info.create_system, info.external_attr = 3, 0o644 << 16
-            archive.writestr(info, data)
+            archive.writestr(info, data, way, 6)
         archive.comment = b"0" * DIGEST
     body = buffer.getvalue()[:-DIGEST]
     return body + hashlib.sha256(body).hexdigest().encode("ascii")
@@ -124,7 +131,7 @@ def unpack(data: bytes, form: str = FORMAT) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             infos = archive.infolist()
-            _check_members(infos, directory)
+            _check_members(infos, directory, form)
             members = {info.filename: archive.read(info) for info in infos}
     except DamagedFile:
         raise
@@ -146,22 +153,25 @@ def _directory_start(data: bytes) -> int:
     return int(start)
 
 
-def _check_members(infos: list[zipfile.ZipInfo], directory: int) -> None:
+def _check_members(infos: list[zipfile.ZipInfo], directory: int, form: str) -> None:
     names = {info.filename for info in infos}
     require(len(names) == len(infos), "it has two members of one name")
-    taken = 0
+    taken = unpacked = 0
     for info in infos:
         name, size = info.filename, info.file_size
         named = _NAME.fullmatch(name) is not None and name == info.orig_filename
         require(named, "it has a member with an unexpected name")
-        # Members are stored, never compressed: nothing can grow when it is read.
+        # Members of releases are stored: nothing can grow when it is read. Those of plans can, to a limit.
         stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == size
-        require(stored, "it has a compressed member")
+        squeezed = form in VERSIONS and info.compress_type == zipfile.ZIP_DEFLATED
+        require(stored or squeezed, f"it is not a .{form} file: it has a compressed member")
+        unpacked += 0 if stored else size
         plain = not (info.flag_bits or info.extra or info.comment) and info.date_time == EPOCH
         require(plain, "it was repacked by another program")
         small = not name.endswith(".json") or size <= LARGEST_JSON
         require(small, "it has a member that is too large")
-        taken += _LOCAL_HEADER + len(name) + size
+        taken += _LOCAL_HEADER + len(name) + info.compress_size
+    require(unpacked <= LARGEST_COMPRESSED, "it has a member that is too large")
     require(taken == directory, "it holds bytes that belong to no member")
 
 
@@ -171,7 +181,8 @@ def _check_manifest(members: Mapping[str, bytes], form: str) -> None:
     require(ours, f"it is not a .{form} file")
     version, listed = manifest.get("version"), manifest.get("members")
     require(type(version) is int and version >= 1, "its version is not a number")
-    require(version <= VERSION, "its format is of a later version, so a newer privgp is needed")
+    newest = VERSIONS.get(form, VERSION)
+    require(version <= newest, "its format is of a later version, so a newer privgp is needed")
     require(len(manifest) == 3 and isinstance(listed, dict), "its manifest is broken")
     require({*listed, MANIFEST} == {*members}, "its members are not those its manifest lists")
     hashes = {name: hashlib.sha256(members[name]).hexdigest() for name in listed}

@@ -131,6 +131,15 @@ COMMANDS: dict[str, Lines] = {
         f"ledger show {LEDGER}", "ledger verify --ledger sqlite:///l.db",
         "ledger export --ledger sqlite:///l.db -o l.json",
     )),
+    "bounds": Lines((
+        "ledger open --ledger sqlite:///l.db --dataset visits --epsilon 9 --delta 1e-4",
+        f"bounds t.csv --output cost --epsilon 4 --low 0 {LEDGER} -o r.json",
+        f"ledger show {LEDGER}",
+    )),
+    "bounds, both ends": Lines(
+        ("bounds parts --output cost --epsilon 4 --share 0.8 --smallest 1 --largest 1e4 "
+         "-o r.json --json",),
+    ),
     "people, gaussian": release(
         f"--output cost {AGES} {GAUSSIAN} --groups person", row=slice(0, 2)
     ),

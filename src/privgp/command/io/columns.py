@@ -105,6 +105,17 @@ def whole_rows(frame: pl.DataFrame, levels: Mapping[str, Sequence[str]]) -> pl.D
     return frame.filter(complete_rows(cells, [levels.get(name, ()) for name in names]))
 
 
+def check_decimals(source: Source) -> None:
+    """Refuse to guess how private numbers are written: 1.250 may be 1250."""
+    layout = source.layout
+    known = layout.decimal_comma is not None or layout.delimiter == ","
+    if source.is_csv and not known:
+        raise Refusal(
+            f"'{source.path}' does not show in public columns how its private numbers are "
+            "written: give --decimal-point or --decimal-comma."
+        )
+
+
 def private_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) -> pl.DataFrame:
     """Private inputs. Whatever is wrong, and with whichever of them, the sentence is the same."""
     sentence = f"The input columns of '{source.path}' must hold a finite number in every row."

@@ -13,6 +13,7 @@ import polars as pl
 from privgp.command.errors import Failure, Refusal, plural, refusal, refuse_on
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.columns import (
+    check_decimals,
     output_column,
     output_columns,
     outputs,
@@ -291,7 +292,8 @@ class Readable(Described):
         if not several:
             self._check_one_output()
         frame = self._load_columns([*self.public_names, *names])
-        self._check_decimals()
+        if self.classes is None:
+            check_decimals(source)
         X, people = self._inputs_and_people(frame)
         if several:
             return X, people, output_columns(frame, names, source)
@@ -308,16 +310,6 @@ class Readable(Described):
         raise Refusal(
             f"--output names {len(names)} columns, but there are {declared} for one output."
         )
-
-    def _check_decimals(self) -> None:
-        """Refuse to guess how private numbers are written: 1.250 may be 1250."""
-        layout = self.source.layout
-        known = layout.decimal_comma is not None or layout.delimiter == ","
-        if self.source.is_csv and self.classes is None and not known:
-            raise Refusal(
-                f"'{self.data}' does not show in public columns how its private numbers are "
-                "written: give --decimal-point or --decimal-comma."
-            )
 
     def _inputs_and_people(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
         declared, source = self.private_inputs(), self.source

@@ -17,7 +17,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.protected import VALUES_REPLACED
 from privgp.privacy.sensitivity import scale_change
-from privgp.publish import Payer, check_account, publish
+from privgp.publish import Payer, Receipt, check_account, publish
 from privgp.types import Array, Column, Pair, RandomState
 from privgp.vault.measure import measure
 from privgp.vault.tables import seal_magnitudes, seal_values
@@ -44,6 +44,8 @@ class PrivateBounds:
         The share of the values that they are meant to cover.
     guarantee : Guarantee
         What finding them spent. It adds up with that of a release within them.
+    charged_ : mapping or None
+        The receipt of the ledger that was charged.
 
     """
 
@@ -51,6 +53,7 @@ class PrivateBounds:
     high: float
     share: float
     guarantee: Guarantee
+    charged_: Receipt | None = None
 
     @property
     def bounds(self) -> Pair:
@@ -96,9 +99,8 @@ def private_bounds(
     PrivateBounds
 
     """
-    check_budget(epsilon, 0.0, pure=True)
+    check_question(epsilon, share, low, smallest, largest)
     check_account(ledger)
-    _check(share, low, smallest, largest)
     values = seal_values(y)
     rows = len(values)
     ends = bin_ends(smallest, largest, low, fine=rows * float(epsilon) >= MANY)
@@ -121,15 +123,16 @@ def private_bounds(
     def learn(measured: Any) -> PrivateBounds:
         half = 0.5 * bounds[1]
         found = read_bounds(measured.values + half, ends, rows, float(epsilon), share, low)
-        return PrivateBounds(*found, float(share), promised)
+        return PrivateBounds(*found, float(share), promised, receipts[0])
 
+    receipts: list[Receipt | None] = []
     seed = None if random_state is None else int(check_random_state(random_state).randint(2**31))
     return publish(
         promised,
         Payer(ledger),
         lambda: measure(counts, bounds, strategy, noise, generator(seed)),
         learn,
-        keep=lambda receipt: None,
+        keep=receipts.append,
     )
 
 
@@ -174,7 +177,9 @@ def read_bounds(
     return float(ends[min(max(first - 1, 0), len(ends) - 2)]), high
 
 
-def _check(share: Any, low: Any, smallest: Any, largest: Any) -> None:
+def check_question(epsilon: float, share: Any, low: Any, smallest: Any, largest: Any) -> None:
+    """Refuse arguments of ``private_bounds`` that are wrong whatever the values are."""
+    check_budget(epsilon, 0.0, pure=True)
     if not isinstance(share, Real) or not 0.0 < float(share) < 1.0:
         raise ValueError(f"share must lie between 0 and 1, got {share!r}.")
     if not all(isinstance(each, Real) and np.isfinite(float(each)) for each in (smallest, largest)):

@@ -1,0 +1,110 @@
+"""``privgp bounds``: find bounds of a private column with a part of the budget."""
+
+from __future__ import annotations
+
+from json import dumps, loads
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from privgp.command import options as o
+from privgp.command.errors import Refusal
+from privgp.command.io.files import MANY_TABLES, check_files, is_many, whole_file
+from privgp.command.io.screen import progress, tell
+
+if TYPE_CHECKING:
+    from privgp.models.density.bounds import PrivateBounds
+    from privgp.tables.source import Source
+    from privgp.types import Array
+
+SHARE_HELP = "The share of the values that the bounds should cover."
+LOW_HELP = "A lower bound that is known, such as 0 for costs. Default: it is found too."
+SMALLEST_HELP = (
+    "A magnitude below which values need not be told apart, chosen without looking at them."
+)
+LARGEST_HELP = "A magnitude that no value exceeds, chosen without looking at them."
+EPSILON_HELP = "The budget to spend on the bounds; a tenth of the total is usual."
+OUT_HELP = "Also write the bounds and what they guarantee: a .json file; it may be published."
+
+
+@o.take_options(o.ReleaseOptions, only="missing delimiter decimal_comma encoding")
+def bounds(
+    data: o.ManyData,
+    output: o.Output,
+    epsilon: Annotated[float, o.privacy(EPSILON_HELP)],
+    share: Annotated[float, o.privacy(SHARE_HELP)] = 0.95,
+    low: Annotated[float | None, o.privacy(LOW_HELP)] = None,
+    smallest: Annotated[float, o.privacy(SMALLEST_HELP)] = 0.01,
+    largest: Annotated[float, o.privacy(LARGEST_HELP)] = 1e9,
+    out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
+    force: o.Force = False,
+    ledger: o.Ledger = None,
+    dataset: o.Dataset = None,
+    seed: o.Seed = None,
+    json: o.Json = False,
+    **written: str | bool | None,
+) -> None:
+    """Find bounds of a private column, for custodians who cannot declare them. Spends epsilon."""
+    check_files([(data, MANY_TABLES)], [(out, (".json",))], force=force)
+    from privgp.command.io.accounts import account_of, charge_facts, note_release
+    from privgp.command.io.columns import refuse_questions
+    from privgp.command.io.spending import guard_budget
+    from privgp.models.density.bounds import check_question, private_bounds
+
+    with refuse_questions():
+        check_question(epsilon, share, low, smallest, largest)
+    account = account_of(ledger, dataset)
+    with progress(2) as step:
+        step("Reading the column")
+        y = _column(data, output, written)
+        step("Counting with noise")
+        with guard_budget(epsilon, 0.0) as saved:
+            found = private_bounds(
+                y, epsilon=epsilon, share=share, low=low, smallest=smallest, largest=largest,
+                ledger=account, random_state=seed,
+            )  # fmt: skip
+            del y
+            facts: dict[str, object] = {
+                "column": output,
+                "bounds": [found.low, found.high],
+                "share": found.share,
+                "guarantee": loads(found.guarantee.to_json()),
+            }
+            if out is not None:
+                with whole_file(out) as part:
+                    part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
+                saved.append(out)
+    charge, lines = charge_facts(found)
+    facts |= {"file": out, "spent": True, **charge}
+    written_to = [] if out is None else [f"Written to {out}."]
+    tell(facts, [*_lines(found, output), *lines, *written_to], found.guarantee, as_json=json)
+    note_release(data, account, seed)
+
+
+def _column(data: Path, output: str, written: dict[str, str | bool | None]) -> Array:
+    """The private values; rows without one are left out where that was asked for."""
+    from privgp.command.io.columns import check_decimals, output_column, whole_rows
+    from privgp.tables.source import Form, load, open_many, open_source
+
+    drops = written.pop("missing") == "drop"
+    form = Form(**written)  # type: ignore[arg-type]
+    source: Source = open_many(data) if is_many(data) else open_source(data, form, [])
+    frame = load(source, [output])
+    if drops:
+        frame = whole_rows(frame, {})
+    if frame.height == 0:
+        raise Refusal(f"Column '{output}' of '{data}' has no value.")
+    check_decimals(source)
+    return output_column(frame, output, source)
+
+
+def _lines(found: PrivateBounds, output: str) -> list[str]:
+    ends = f"{found.low:g} {found.high:g}"
+    spent = found.guarantee.epsilon
+    return [
+        f"Bounds of {output}: {found.low:g} to {found.high:g}. Give them to plan and release as "
+        f"--bounds {ends}.",
+        f"They are meant to cover {found.share:.0%} of the values; values outside are clipped.",
+        f"This spent epsilon = {spent:g}, and a release within the bounds spends its own epsilon on top.",
+        "",
+        found.guarantee.describe(),
+    ]
