@@ -27,7 +27,7 @@ OPTIONS = {
         *("groups", "output", "inputs", "delimiter", "encoding", "date_format", "decimal_comma"),
         *("decimal_point", "dates", "categories", "numbers", "share", "low", "smallest", "largest"),
     )
-}
+} | {"sample_weight": "--weights"}
 # How the library's sentences mention arguments.
 LEFT_OUT = re.compile(r"([Ll])eave (\w+)=None")
 SET_TO = re.compile(r"\b(\w+)='(\w+)'")

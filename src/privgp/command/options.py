@@ -130,6 +130,7 @@ CLASSES_HELP = f"Instead of --bounds. {describe_parameter('classes')} Such as ye
 EXPOSURE_HELP = (
     "With --likelihood poisson: the public column that counts are out of, such as a population."
 )
+WEIGHTS_HELP = "The public column of survey weights: the target is then the weighted mean."
 DATES_HELP = "Inputs that are dates or times, in ISO 8601; UTC where no time zone is given."
 CATEGORIES_HELP = (
     "Inputs that are categories, such as region, or with their levels, region=north|south. Levels "
@@ -192,6 +193,7 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     kernel: Annotated[str | None, _KERNEL] = None
     targets: Annotated[str | None, model(TARGETS_HELP, metavar="FILE|GRID")] = None
     exposure: Annotated[str | None, model(EXPOSURE_HELP, metavar="COLUMN")] = None
+    weights: Annotated[str | None, model(WEIGHTS_HELP, metavar="COLUMN")] = None
     dates: Annotated[str | None, columns(DATES_HELP, metavar="A,B")] = None
     categories: Annotated[str | None, columns(CATEGORIES_HELP, metavar="A,B")] = None
     places: Annotated[str | None, columns(PLACES_HELP, metavar="LAT,LON")] = None

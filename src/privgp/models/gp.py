@@ -27,7 +27,7 @@ from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
-from privgp.question.rules import ONE, check_rules
+from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.points import intervals
 from privgp.tables.table import absent, columns_by_name
@@ -413,6 +413,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"table has no column {weights!r}, which sample_weight names.")
             weights = given[weights]
         if self.protect == "records":
+            check_rules(
+                {"protect": "records", "sample_weight": None if weights is None else GIVEN}, ONE
+            )
             return X, groups, Beside()
         count = rows_in(given, names)
         return (

@@ -151,7 +151,11 @@ class Outputs:
             inputs = f"at {len(self.inputs)} distinct inputs"
         elif plan.asked is not None and plan.asked.inducing is None:
             inputs += f", as there are more than {STREAMED} rows"
-        return f"{strategy.rows} rows{people} {inputs}"
+        effective = getattr(strategy, "effective_rows", strategy.rows)
+        worth = ""
+        if effective < 0.9995 * strategy.rows:
+            worth = f" (by their sample weights worth {effective:.0f} of equal weight)"
+        return f"{strategy.rows} rows{people}{worth} {inputs}"
 
     def describe_measurement(self, plan: Part) -> str:
         """How much is measured of what, and how near the best that is."""

@@ -98,6 +98,8 @@ RULES = (
     Rule(("y_bounds", "noise_variance", "objective", "reconstruct", "max_change",
           "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),
          "a label is one of the classes, and no number", "classes"),
+    Rule(("sample_weight",), "protect", ("records",),
+         "weights are public, and that of a private record is as private as the record", "weights"),
     Rule(("reconstruct",), "sample_weight", (GIVEN,),
          "unbiased values are what a model without weights would predict, plus noise", "weights"),
     Rule(("residuals",), "protect", ("records",),

@@ -301,7 +301,8 @@ def _(
     # rows as they are, where they were gathered in cells
     rows = plan.inputs[strategy.index] if inputs is None else inputs
     found = Spending(
-        fingerprint=fingerprints(rows, people, strategy.expected)[0],
+        fingerprint=fingerprints(rows, people, strategy.expected)[0]
+        + weights_mark(strategy.sample_weights),
         people=strategy.people_count,
         row_weights=None if np.all(weights == 1.0) else weights,
         **_of_all(strategy, measured, guarantee, batch),
@@ -346,6 +347,13 @@ def _of_all(
         "is_laplace": bool(measured.laplace.all()),
         "guarantee": guarantee,
     }
+
+
+def weights_mark(weights: Array | None) -> str:
+    """What tells sample weights apart, behind the fingerprint of their rows; nothing where all are equal."""
+    if weights is None or np.all(np.abs(weights - 1.0) < 1e-9):
+        return ""
+    return f":{fingerprint(np.round(weights, 6))}"
 
 
 def fingerprints(

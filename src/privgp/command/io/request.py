@@ -74,6 +74,7 @@ DROP_CHOICE = (
 # The same whether there are such rows or not: how many rows a person has may be private.
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
 BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
+ASIDE = {"exposure": "exposure", "weights": "sample_weight"}  # options, and the arguments they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,12 +239,15 @@ class Readable(Described):
         return open_source(self.data, Form(*how, texts), public)
 
     def exposures(self) -> dict[str, Array]:
-        """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
-        if self.exposure is None:
-            return {}
-        frame = self._load_columns([self.exposure])
-        read = input_columns(frame, [self.exposure], self.source)
-        return {"exposure": read.to_numpy()[:, 0].astype(np.float64)}
+        """The public exposures and weights of rows for ``plan`` and ``fit``, if columns of them are named."""
+        found = {}
+        for option, argument in ASIDE.items():
+            name = getattr(self, option)
+            if name is not None:
+                frame = self._load_columns([name])
+                read = input_columns(frame, [name], self.source)
+                found[argument] = read.to_numpy()[:, 0].astype(np.float64)
+        return found
 
     def _load_columns(self, wanted: list[str]) -> pl.DataFrame:
         """These columns, every line checked; without the rows where one that is used has no value, if
@@ -251,7 +255,8 @@ class Readable(Described):
         source = self.source
         if self.missing == "refuse":
             return load(source, wanted)
-        used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
+        aside = [getattr(self, option) for option in ASIDE]
+        used = dict.fromkeys([*wanted, *self.public_names, *aside, *self.output_names])
         names = [name for name in used if name in wanted or name in source.names]
         frame = load(source, names)
         kept = whole_rows(frame, self.levels)
@@ -353,12 +358,13 @@ class Request(Readable):
             check_values(given)
             bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}
             check_rules({**given, **bounds}, self.outcome)
-            check_column_roles(*names, self.groups, self.exposure, private=self.inputs_are_private)
+            roles = self.groups, self.exposure, self.weights
+            check_column_roles(*names, *roles, private=self.inputs_are_private)
             for pair in output_bounds(self.y_bounds) if are_several(self.y_bounds) else ():
                 check_bounds("--bounds", pair)
             if self.outcome == ONE:
                 check_bounds("--bounds", self.bounds)
-        for name in ("output", "groups", "exposure"):
+        for name in ("output", "groups", *ASIDE):
             if getattr(self, name) == "":
                 raise Refusal(f"--{name} must name a column.")
         self._check_classes()
@@ -433,7 +439,8 @@ class Request(Readable):
 
     def with_column_names(self, plan: Any) -> Any:
         """The plan with the names of its columns."""
-        made = with_column_names(plan, tuple(self.input_names), self.groups, self.exposure)
+        named = self.groups, self.exposure, self.weights
+        made = with_column_names(plan, tuple(self.input_names), *named)
         several = are_several(self.y_bounds) and self.output is not None
         return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
 
@@ -490,7 +497,7 @@ class PlannedRequest(KnownRequest):
         same = ("epsilon", "delta", "mechanism", "max_change")
         return cls(
             plan=plan, plan_path=path, inputs=",".join(made.names), groups=made.groups,
-            exposure=made.exposure, inducing=inducing, **{name: getattr(asked, name) for name in same},
+            exposure=made.exposure, weights=made.weights, inducing=inducing, **{name: getattr(asked, name) for name in same},
             **cls.said(asked, path, "make it by privgp plan"), **given,
         )  # fmt: skip
 

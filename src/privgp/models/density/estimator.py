@@ -41,8 +41,8 @@ from privgp.vault.validate import column_names
 class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Where private points lie, (epsilon, delta)-private.
 
-    Points are counted in the bins of a regular grid over the declared domain. Noisy sums of these
-    counts are released, and a Gaussian process models the logarithm of the intensity.
+    Points are counted in the bins of a regular grid over the declared domain. A noisy count of every bin
+    is released, and a Gaussian process models the logarithm of the intensity.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     kernel : scikit-learn kernel, optional
         Of the logarithm of the intensity.
     bins : int, optional
-        Bins per input. None: 64, 20, 8, 5 or 4 for one to five inputs, and more from 5,000 points on.
-        They are merged by the plan.
+        Bins per input. None: 64, 20, 8, 5 or 4 for one to five inputs, more from 5,000 points on, and
+        fewer if there are fewer points than 2.5 / epsilon per bin.
     columns : dict, optional
-        Inputs that are dates, by name.
+        Inputs that are dates or places, by name. Places lie on the declared rectangle, in kilometres.
     hyperparameters : {"learned", "fixed"}
         Whether they are learned from the private measurement, at no cost.
     mechanism : {"auto", "gaussian", "laplace"}
@@ -222,7 +222,9 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         check_values({name: getattr(self, name) for name in ("hyperparameters", "mechanism")})
         self.inputs_ = records_to_plan(self).inputs_
         if self.inputs_ is not None and self.inputs_.width != len(self.inputs_.names):
-            raise ValueError("a density is over numbers and dates: leave out other columns.")
+            raise ValueError(
+                "a density is over numbers, dates and places: leave out other columns."
+            )
         self._points = count
         self.__dict__.pop("_total", None)
         return self
@@ -236,7 +238,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     @property
     def _grid(self) -> Grid:
         low, high = np.array(self._pairs).T
-        return Grid(low, high, bins_per_input(self.bins, len(low), self._points))
+        return Grid(low, high, bins_per_input(self.bins, len(low), self._points, self.epsilon))
 
     def _public_rows(self) -> PublicRows:
         """The bins, whose centres and volumes are public."""

@@ -139,7 +139,7 @@ class RowsModel(Published):
         if aside.weights is None:
             return
         check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
-        if self.protect != "records" and self._streams(row_count(X)):
+        if self._streams(row_count(X)):
             raise ValueError(
                 "sample_weight goes with cells of rows, not with inducing inputs: leave inducing=None."
             )

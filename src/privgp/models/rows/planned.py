@@ -81,9 +81,11 @@ def with_column_names(
     names: tuple[str, ...] | None,
     groups: str | None = None,
     exposure: str | None = None,
+    weights: str | None = None,
 ) -> Plan:
     assert plan.made_for is not None
-    made = replace(plan.made_for, names=names, groups=groups, exposure=exposure)
+    named = {"names": names, "groups": groups, "exposure": exposure, "weights": weights}
+    made = replace(plan.made_for, **named)  # type: ignore[arg-type]
     return replace(plan, made_for=made)
 
 

@@ -44,7 +44,7 @@ from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, information_share, share_out
-from privgp.release.learn import fingerprints
+from privgp.release.learn import fingerprints, weights_mark
 from privgp.release.parts import Part
 from privgp.release.release import Release
 from privgp.release.spendings import RecordsSpending, Spending, batches, noise_variance, places
@@ -64,6 +64,10 @@ MEASURED = (
 OTHER_ROWS = (
     "X and groups must be the rows of one earlier measurement, in the same order: for new people use "
     "update. Nothing was spent."
+)
+OTHER_WEIGHTS = (
+    "sample_weight must be that of the earlier measurement of these rows, whose squares it weighs too. "
+    "Nothing was spent."
 )
 OTHER_RECORDS = (
     "X must have as many records, or groups as many people, as one earlier measurement: for new people "
@@ -127,9 +131,13 @@ class PublicInputs:
         counts = self._exposures(release, place)
         expected = None if counts is None else counts.expected
         rows = fingerprints(self.inputs, self.people, expected)
-        same = [each.batch for each in release.spent if each.fingerprint in rows]
+        known = [each for each in release.spent if each.fingerprint.partition(":")[0] in rows]
+        same = [each.batch for each in known]
         if bool(same) != again:
             raise ValueError(OTHER_ROWS if again else MEASURED)
+        mark = weights_mark(self._weights)
+        if any(each.fingerprint.partition(":")[2] != mark[1:] for each in known):
+            raise ValueError(OTHER_WEIGHTS)
         return int(same[0]) if again else 1 + max(int(each.batch) for each in release.spent)
 
     def earlier(self, release: Release, place: int, batch: int, question: Question) -> Earlier:
@@ -171,6 +179,12 @@ class PublicInputs:
                 sums = sums_behind(f.weights[place], f.nodes, inputs, mass, start)
                 found.append(SameRows(place.start, sums, index, weights))
         return tuple(found)
+
+    @property
+    def _weights(self) -> Array | None:
+        """The sample weights of the rows of ``planned``, over the largest."""
+        tally = cast(Any, self.rows.planned).tally
+        return self.rows.weights if tally is None else cast("Array | None", tally.row_weights)
 
     def _seen(self) -> Array:
         """Rows that show where they are, every one as often as it is there."""
