@@ -82,7 +82,7 @@ def tables() -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, str]]:
     """The address of a server and a custodian's key."""
-    made = application(Settings(data=folder, rate=1e9, burst=10**9))
+    made = application(Settings(data=folder, requests_per_second=1e9, burst=10**9))
     key = made.state.service.store.add_key("Clara", "custodian")[1]
     server = uvicorn.Server(uvicorn.Config(made, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)

@@ -108,6 +108,7 @@ def _charge(guarantee: Guarantee, payer: Payer) -> Receipt | None:
 
 def _receipt(account: Account, guarantee: Guarantee, public: str | None) -> Receipt:
     from privgp.ledger.errors import BudgetExceeded, ChargeRefused  # slow to import
+    from privgp.ledger.signing import SIGNATURE, state_entry
 
     try:
         entry = account.charge(guarantee, fingerprint=public)
@@ -115,7 +116,9 @@ def _receipt(account: Account, guarantee: Guarantee, public: str | None) -> Rece
         if _in_model_selection():
             raise BudgetExceeded(*refused.args) from None
         raise
-    return {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
+    if entry.signature is None:
+        return {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
+    return {**state_entry(entry), SIGNATURE: entry.signature}
 
 
 def _in_model_selection() -> bool:

@@ -18,6 +18,7 @@ import privgp
 from privgp.command.errors import Refusal
 from privgp.server import reading
 from privgp.server.errors import Refused
+from privgp.server.settings import Settings
 from privgp.tables.parser import TableError
 from privgp.tables.source import Form, load, open_source
 from tests.command.running import assert_refused, run
@@ -72,7 +73,7 @@ def of_the_command(path: Path) -> Rows:
 
 
 def of_the_server(path: Path) -> Rows:
-    reading.check_rows(path, 10**6)
+    reading.check_table(path, Settings(data=path.parent))
     with reading.hide_problems():
         return of_python(path)
 

@@ -16,7 +16,7 @@ def _few_tries() -> Iterator[None]:
     """``privgp plan`` plans anew for every epsilon of its table: two do, but where it is tested.
     ``paths tune`` tries all pairs of a grid: tests/papers and tests/models search whole ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("privgp.command.plan.EPSILONS", (0.5, 2.0))
+        patch.setattr("privgp.command.io.documents.EPSILONS", (0.5, 2.0))
         patch.setattr(tune, "LENGTHS", tune.LENGTHS[::5])
         patch.setattr(tune, "RIDGES", tune.RIDGES[::5])
         yield

@@ -22,8 +22,8 @@ GOOD: dict[str, dict[str, str]] = {
     },
     "update": {"release": "v.privgp", "data": "one.csv", "--output": "cost", "--out": "new.privgp"},
     "predict": {"release": "v.privgp", "data": "v.csv", "--out": "new.csv"},
-    "inspect": {"release": "v.privgp"},
-    "certificate": {"release": "v.privgp", "--out": "new.html"},
+    "inspect": {"file": "v.privgp"},
+    "certificate": {"file": "v.privgp", "--out": "new.html"},
     "demo": {"--out": "new"},
     "serve": {"--data": "new"},
     "audit trade-off": {
@@ -108,7 +108,7 @@ JSON = (
 
 BAD: dict[str, tuple[str, ...]] = {
     "data": TABLE, "points": (*TABLE, *GRID), "--train": TABLE, "--validation": TABLE,
-    "--targets": (*TABLE, *GRID), "release": RELEASE, "state": STATE, "--plan": PLAN,
+    "--targets": (*TABLE, *GRID), "release": RELEASE, "file": (*RELEASE, *PLAN[:-2]), "state": STATE, "--plan": PLAN,
     "--out": NEW, "--plot": PICTURE, "--certificate": tuple(n.format(".html") for n in NEW),
     "--page": tuple(n.format(".html") for n in NEW), "--label": ("", "nonsense"),
     "--inputs": ("", "nonsense", "age,", "age,age"), "--output": ("", "nonsense", "age"),
@@ -144,8 +144,10 @@ BAD: dict[str, tuple[str, ...]] = {
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
     "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
+    "--key": ("", "nonsense", "v.csv", "\0"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),
     "--reserve": (*NUMBER, "-1", "2"),
+    "--settings": ("", "nonsense", "v.csv", "\0"),
     "--host": ("",), "--data": ("v.csv", "v.csv/new", "\0"), "--port": (*COUNT, "70000"),
 }  # fmt: skip
 # Where a parameter of the same name is another thing.

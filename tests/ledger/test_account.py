@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import shutil
 import sqlite3
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import jsonschema
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sqlalchemy import create_engine, text
@@ -17,8 +21,10 @@ from privgp import BudgetExceeded, Ledger, LedgerError, LedgerTampered, PrivateG
 from privgp.ledger import database
 from privgp.ledger.chain import CHARGE, Entry, Opened, check, seal_row
 from privgp.ledger.filter import UNIT, Cost, Spent
+from privgp.ledger.signing import SigningKey, check_certificate
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.protected import RECORDS
+from privgp.release.certificate.schema import SCHEMA
 from tests.ledger.promises import gaussian, of, pure
 
 
@@ -398,3 +404,105 @@ def test_a_pickled_estimator_holds_no_password(tmp_path):
     assert dict(url.query) == {"sslmode": "require"}
     with pytest.raises(ValueError, match="password"):
         Ledger("postgresql://me@host/a?password=secret")
+
+
+# signatures and decisions
+
+
+@pytest.fixture
+def signed(tmp_path):
+    """A ledger with a key, an approval and a charge; and the receipt of the charge."""
+    ledger = Ledger(f"sqlite:///{tmp_path / 'signed.db'}?key={tmp_path / 'key.pem'}")
+    account = ledger.open("visits", epsilon=2.0, delta=1e-5)
+    account.decide("approval", "plan 1 by key 2", b"hash")
+    X = np.linspace(0.0, 1.0, 12)[:, None]
+    settings = {"y_bounds": (0, 1), "epsilon": 0.5, "delta": 1e-6, "hyperparameters": "fixed"}
+    model = PrivateGPRegressor(**settings, ledger=account).fit(X, np.linspace(0.0, 1.0, 12))
+    return ledger, model.certificate()
+
+
+def test_a_certificate_is_checked_against_a_public_key_alone(signed, tmp_path):
+    ledger, certificate = signed
+    public = ledger.key.public_pem
+    assert "PRIVATE" not in public
+    assert stat.S_IMODE((tmp_path / "key.pem").stat().st_mode) == 0o600
+    stated = check_certificate(json.loads(json.dumps(certificate)), public)
+    assert (stated["dataset"], stated["entry"], stated["epsilon"]) == ("visits", 2, 0.5)
+    jsonschema.validate(certificate, SCHEMA)
+    charged = certificate["ledger"]
+    forged = [
+        {**certificate, "ledger": {**charged, "head": "0" * 64}},
+        {**certificate, "ledger": {**charged, "epsilon": 0.1}},
+        {**certificate, "ledger": {**charged, "signature": "00" * 64}},
+        {**certificate, "ledger": {**charged, "signature": "nonsense"}},
+        {**certificate, "ledger": {k: v for k, v in charged.items() if k != "signature"}},
+        {**certificate, "epsilon": 0.1},
+        {**certificate, "epsilon": None},
+        {**certificate, "simulation": True},
+        {**certificate, "unit": "nobody"},
+        {},
+    ]
+    for each in forged:
+        with pytest.raises(LedgerTampered):
+            check_certificate(each, public)
+    other = SigningKey(tmp_path / "other.pem").public_pem
+    with pytest.raises(LedgerTampered, match="not signed by this key"):
+        check_certificate(certificate, other)
+    with pytest.raises(LedgerTampered, match="not signed by this key"):
+        ledger.verify(public_key=other)
+    with pytest.raises(LedgerError, match="Ed25519"):
+        check_certificate(certificate, "nonsense")
+
+
+def test_signatures_go_on_and_those_before_the_key_are_not_asked_for(tmp_path):
+    url = f"sqlite:///{tmp_path / 'later.db'}"
+    Ledger(url).open("visits", epsilon=2.0, delta=1e-5).decide("approval", "first", b"")
+    ledger = Ledger(url, signing_key=tmp_path / "key.pem")
+    ledger.account("visits").decide("approval", "second", b"")
+    again = Ledger(url, signing_key=tmp_path / "key.pem")
+    assert again.key.public_pem == ledger.key.public_pem
+    assert again.verify()
+    Ledger(url).account("visits").decide("rejection", "third", b"")  # by a program without the key
+    with pytest.raises(LedgerTampered, match="entry 3"):
+        again.verify()
+
+
+def test_decisions_are_in_the_chain_and_cost_nothing(signed):
+    ledger, _ = signed
+    account = ledger.account("visits")
+    first = account.entries()[0]
+    assert (first.kind, first.guarantee) == ("approval", None)
+    assert account.decide("approval", "plan 1 by key 2", b"hash") == first
+    assert ledger.verify()
+    with pytest.raises(ValueError, match="approval, rejection"):
+        account.decide("charge", "free", b"")
+
+
+def test_a_decision_before_the_first_charge_does_not_change_what_an_account_protects(signed):
+    ledger, _ = signed
+    records = replace(
+        Guarantee.from_json(ledger.account("visits").entries()[1].guarantee), unit="another unit"
+    )
+    with pytest.raises(LedgerError, match="do not add up"):
+        ledger.account("visits").charge(records)
+
+
+def test_a_trigger_that_does_something_else_is_found(tmp_path):
+    ledger = Ledger(f"sqlite:///{tmp_path / 'l.db'}")
+    ledger.open("visits", epsilon=1.0, delta=1e-5)
+    assert ledger.verify()
+    with ledger.database.write() as connection:
+        connection.exec_driver_sql("DROP TRIGGER entries_update")
+        connection.exec_driver_sql(
+            "CREATE TRIGGER entries_update BEFORE UPDATE ON entries WHEN 0 "
+            "BEGIN SELECT RAISE(ABORT, 'never'); END"
+        )
+    with pytest.raises(LedgerTampered, match="triggers"):
+        ledger.verify()
+
+
+def test_a_ledger_without_an_anchor_is_known_as_such(tmp_path):
+    ledger = Ledger(f"sqlite:///{tmp_path / 'l.db'}")
+    assert not ledger.has_anchor
+    ledger.open("visits", epsilon=1.0, delta=1e-5)
+    assert ledger.has_anchor

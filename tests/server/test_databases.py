@@ -81,5 +81,5 @@ def test_everything_on_postgresql(postgresql, tmp_path):
         assert again.ask(ANALYST, "GET", f"/api/releases/{release}/file").content == first
         assert again.values(ANALYST, function, [[30.0]]).json() == values
         entries = again.get(CUSTODIAN, "/api/datasets/visits/ledger")["entries"]
-        assert [each["kind"] for each in entries] == ["charge", "answer", "charge"]
+        assert [each["kind"] for each in entries] == ["approval", "charge", "answer", "charge"]
         assert again.get(CUSTODIAN, "/api/ledger/verify")["whole"]

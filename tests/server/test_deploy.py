@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from privgp.server.settings import Settings
 from tests.command.running import subcommands
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,3 +65,13 @@ def test_all_that_it_names_is_there(compose):
     ignored = (DEPLOY / "Dockerfile.dockerignore").read_text("utf-8").split()
     assert all((ROOT / part).exists() and f"!{part}" in ignored for part in parts)
     assert "reverse_proxy server:8000" in (DEPLOY / "Caddyfile").read_text("utf-8")
+
+
+def test_every_setting_is_in_the_docs_and_settings_of_compose_exist(compose):
+    text = (ROOT / "docs" / "server.md").read_text("utf-8")
+    fields = Settings.model_fields
+    assert all(f"| `{name}` | {each.description} |" in text for name, each in fields.items())
+    given = compose["services"]["server"]["environment"]
+    prefix = Settings.model_config["env_prefix"]
+    named = {name.removeprefix(prefix).lower() for name in given if name.startswith(prefix)}
+    assert {"hosts"} <= named <= fields.keys()

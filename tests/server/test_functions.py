@@ -96,7 +96,7 @@ def test_another_server_on_the_folder_is_followed(folder):
 
 def test_who_waits_too_long_for_others_is_told(folder):
     path, keys, function, first = folder
-    world = World(TestClient(application(settings(path, most_wait=0.01))), keys)
+    world = World(TestClient(application(settings(path, max_wait_seconds=0.01))), keys)
     assert world.values(ANALYST, function, POINTS).json()["values"] == first
     with world.client.app.state.service.work.keeper._busy[function]:
         answer = world.values(ANALYST, function, POINTS)
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_not_drawn(world, function):
 
 
 def test_through_inducing_inputs_any_number_of_points_is_free(tmp_path):
-    with running(tmp_path, most_drawn=3, most_asked=20) as world:
+    with running(tmp_path, max_function_total=3, max_function_points=20) as world:
         number = world.made("visits", "fixed-by-numbers", inducing=4)
         first = world.values(ANALYST, number, [[float(x)] for x in range(20)]).json()["values"]
         lazy = world.made("visits", "drawn-bit-by-bit")

@@ -97,8 +97,8 @@ def test_more_requests_at_once_than_allowed_are_refused(world, tmp_path):
         await send({"type": "http.response.body", "body": b""})
 
     store = world.client.app.state.service.store
-    guard = Guard(slow, settings(tmp_path, most_at_once=3), store)
-    assert sorted(answered(guard, 5)) == [200, 200, 200, 503, 503]
+    guard = Guard(slow, settings(tmp_path, max_requests=6), store)
+    assert sorted(answered(guard, 5)) == [200, 200, 200, 503, 503]  # half are for those with a key
     assert answered(guard, 3) == [200] * 3  # those before are over
 
 
@@ -132,3 +132,11 @@ def test_two_names_for_one_table_at_once_get_one_budget(world):
     store = world.client.app.state.service.store
     with pytest.raises(Refused, match="one budget"):
         store.add_dataset({**store.read_declaration("visits"), "name": "another"}, "")
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("testserver", 200), ("TESTSERVER:80", 200), ("evil.example", 400), ("testserver.evil", 400)],
+)
+def test_requests_to_other_host_names_are_refused(world, host, status):
+    assert world.ask(ANALYST, "GET", "/api/me", headers={"Host": host}).status_code == status

@@ -133,7 +133,9 @@ def test_the_framework_reports_to_nobody(tmp_path, monkeypatch):
 
 
 def test_limits(tmp_path):
-    with running(tmp_path, most_body=2000, most_upload=5000, most_points=3, most_rows=30) as world:
+    with running(
+        tmp_path, max_body_bytes=2000, max_upload_bytes=5000, max_points=3, max_rows=30
+    ) as world:
         plan = world.plan(CUSTODIAN, "visits")
         release = world.released(CUSTODIAN, "visits", plan, "for-the-limits")
         path = f"/api/releases/{release}/predict"

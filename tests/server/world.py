@@ -30,7 +30,8 @@ SECRETS = [
 
 
 def settings(folder: Path, **changed: Any) -> Settings:
-    return Settings(**{"data": folder, "rate": 1e9, "burst": 10**9, **changed})
+    usual = {"data": folder, "requests_per_second": 1e9, "burst": 10**9, "hosts": ["testserver"]}
+    return Settings(**{**usual, "predictors": 1, **changed})
 
 
 def table_of(secrets: list[str] = SECRETS, first: int = 20) -> bytes:
@@ -49,9 +50,10 @@ def declared(name: str, table: str, **changed: Any) -> dict[str, Any]:
 
 @dataclass
 class World:
-    client: TestClient
+    client: Any  # TestClient, or a client of a server that listens
     keys: dict[str, str]
     heard: list[str] = field(default_factory=list)
+    application: Any = None
 
     def ask(self, role: str, method: str, path: str, **others: Any) -> Any:
         headers = dict(others.pop("headers", {}))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Failure, Refusal, one_line, plural, refusal
-from privgp.command.io.files import check_files, whole_file
+from privgp.command.io.files import check_files, open_own, whole_file
 from privgp.command.io.screen import tell
 
 if TYPE_CHECKING:
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 DATASET_HELP = "The dataset's name."
 RESERVE_HELP = "The part of epsilon kept for pure steps after the first Gaussian one."
 HEAD_HELP = "The head that a certificate names: the ledger must know it."
+KEY_HELP = (
+    "The ledger's public key, .pem: every entry since the first signed one must be signed by it."
+)
+CERTIFICATE_HELP = (
+    "A certificate (.json) or a release (.privgp) whose charge --key must have signed."
+)
+NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be found."
 DELTA_HELP = "The total delta of all releases; 0 admits pure steps only."
 OUT_HELP = "The .json file to write: accounts and entries, of answers only their hashes."
 
@@ -66,23 +73,59 @@ def show(
 
 
 def verify(
-    ledger: o.LedgerUrl,
+    ledger: Annotated[str | None, o.plain(o.LEDGER_URL_HELP, "--ledger", metavar="URL")] = None,
     head: Annotated[str | None, o.plain(HEAD_HELP, metavar="HASH")] = None,
+    key: Annotated[Path | None, o.plain(KEY_HELP, metavar="FILE")] = None,
+    certificate: Annotated[Path | None, o.plain(CERTIFICATE_HELP, metavar="FILE")] = None,
     json: o.Json = False,
 ) -> None:
-    """Check that no row was changed, removed or reordered and that no older copy was put back."""
+    """Check that no row was changed, removed or reordered and that no older copy was put back, or
+    that a certificate was signed by the ledger's key."""
     if head is not None and not fullmatch("[0-9a-f]{64}", head):
         raise Refusal("--head must be the 64 hexadecimal digits that a certificate names.")
+    if ledger is None and (certificate is None or key is None):
+        raise Refusal("Give --ledger, or --certificate and --key to check without a ledger.")
+    check_files([(certificate, (".json", ".privgp")), (key, (".pem", ".pub"))], [], force=None)
     from privgp.command.io.accounts import open_ledger
-    from privgp.ledger.errors import LedgerTampered
+    from privgp.ledger.errors import LedgerError, LedgerTampered
 
-    found = open_ledger(ledger)
+    public = None if key is None else open_own(key, Path.read_text)
+    lines = []
     try:
-        found.verify(head)
+        if certificate is not None:
+            lines.append(_check_certificate(certificate, public))
+        if ledger is not None:
+            found = open_ledger(ledger)
+            found.verify(head, public)
+            accounts = plural(len(found.accounts()), "account")
+            lines.append(f"Verified: {accounts}, every chain is whole.")
+            lines += [] if found.has_anchor else [NO_ANCHOR]
     except LedgerTampered as problem:
         raise Failure(one_line(f"Tampered: {problem}")) from None
-    accounts = plural(len(found.accounts()), "account")
-    tell({"verified": True}, [f"Verified: {accounts}, every chain is whole."], None, as_json=json)
+    except LedgerError as problem:
+        raise refusal(problem) from None
+    anchored = None if ledger is None else found.has_anchor
+    tell({"verified": True, "anchored": anchored}, lines, None, as_json=json)
+
+
+def _check_certificate(path: Path, public: str | None) -> str:
+    """What the ledger's key signed of a certificate, in words."""
+    from json import loads
+
+    from privgp.ledger.signing import check_certificate
+    from privgp.models.load import load
+
+    if public is None:
+        raise Refusal("--certificate needs --key, the ledger's public key.")
+    is_json = path.suffix == ".json"
+    facts = open_own(
+        path, lambda p: loads(p.read_text("utf-8")) if is_json else load(p).certificate()
+    )
+    if not isinstance(facts, dict):
+        raise Refusal(f"'{path}' is no certificate.")
+    stated = check_certificate(facts, public)
+    spent = f"epsilon = {stated['epsilon']:g}, delta = {stated['delta']:g}"
+    return f"Signed: entry {stated['entry']} of '{stated['dataset']}', {stated['at']}, {spent}."
 
 
 def export(

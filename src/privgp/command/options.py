@@ -63,7 +63,9 @@ OptionalData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_D
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
 Outputs = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
-OptionalRelease = Annotated[Path | None, typer.Argument(metavar="[FILE]", help="A .privgp file.")]
+DOCUMENT_HELP = "A .privgp file or a .plan file."
+Document = Annotated[Path, typer.Argument(metavar="FILE", help=DOCUMENT_HELP)]
+OptionalDocument = Annotated[Path | None, typer.Argument(metavar="[FILE]", help=DOCUMENT_HELP)]
 
 # Privacy
 BOUNDS_HELP = describe_parameter("y_bounds")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import MANY_TABLES, PICTURES, PLANS, check_files, whole_file
-from privgp.command.io.screen import Step, progress, table, tell, warn
+from privgp.command.io.screen import progress, table, tell, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from privgp.command.io.request import Request
     from privgp.plan.plan import Plan
-
-EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 UNNEEDED = "a plan needs no output."
 LOOKED = "of outputs only which rows have none was looked at, and that counts as public."
@@ -49,6 +46,7 @@ def plan(
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, MANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
+    from privgp.command.io.documents import EPSILONS, errors_by_epsilon
     from privgp.command.io.request import Request, make_plan, plan_warnings, public_computation
     from privgp.command.io.results import contains, picture_lines, write_picture
     from privgp.plan.accuracy import check_error, least_epsilon
@@ -79,7 +77,7 @@ def plan(
         step("Planning")
         made = request.with_column_names(make_plan(request.model(), rows, people, exposure))
         with public_computation():
-            errors = _errors_by_epsilon(made, step)
+            errors = errors_by_epsilon(made, step)
             text = made.describe()
             if request.missing == "drop" and request.output_names:
                 text = text.replace(UNNEEDED, LOOKED)
@@ -107,18 +105,6 @@ def plan(
     tell(facts, lines, None, as_json=json)
     if not json:
         warn(facts["warnings"])
-
-
-def _errors_by_epsilon(made: Plan, step: Step) -> dict[float, Any]:
-    """The expected error at several budgets, the planned one among them; of several outputs a list."""
-    errors: dict[float, Any] = {}
-    for epsilon in sorted({*EPSILONS, made.epsilon}):
-        step(f"Computing what epsilon = {epsilon:g} buys")
-        try:
-            errors[epsilon] = _plain(made.expected_error(epsilon))
-        except ValueError:  # no noise can be calibrated there
-            errors[epsilon] = _plain(math.nan * made.expected_error())
-    return errors
 
 
 def _error_table(made: Plan, errors: dict[float, Any]) -> Table:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural
-from privgp.command.io import averages as a
 from privgp.command.io.files import (
     CERTIFICATES,
+    DOCUMENTS,
     NEW_TABLES,
     PAGES,
     PICTURES,
@@ -17,6 +17,7 @@ from privgp.command.io.files import (
     TABLES,
     check_files,
     open_own,
+    whole_file,
 )
 from privgp.command.io.screen import progress, tell, warn
 from privgp.tables.parser import list_names
@@ -52,6 +53,20 @@ NOT_KEPT = (
     "{out} private if NEW is the protected table."
 )
 TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
+AVERAGE_HELP = (
+    "Instead of predictions: averages over the rows of NEW, such as by=region, by=region,weights=people "
+    "or all."
+)
+AREAS_HELP = (
+    "Instead of predictions: averages over the polygons of a GeoJSON file, over a grid in each or over "
+    "the rows of NEW; needs the extra geo."
+)
+SIMULTANEOUS_HELP = "Give intervals that hold the function at all rows at once."
+FORM = "--average must be by=COLUMN, by=COLUMN,weights=COLUMN, weights=COLUMN or all."
+AREA_TABLES = (".csv", ".parquet", ".geojson")
+PUBLIC_ROWS = (
+    "The rows of NEW must be public: averages tell where they are. Keep {out} private if not."
+)
 GRIDDED = (".nc", ".geojson")
 
 
@@ -66,9 +81,9 @@ def predict(
     contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
     coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
     observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
-    simultaneous: Annotated[bool, o.plain(a.SIMULTANEOUS_HELP, "--simultaneous")] = False,
-    average: Annotated[str | None, o.plain(a.AVERAGE_HELP, metavar="by=COLUMN")] = None,
-    areas: Annotated[Path | None, o.plain(a.AREAS_HELP, metavar="POLYGONS")] = None,
+    simultaneous: Annotated[bool, o.plain(SIMULTANEOUS_HELP, "--simultaneous")] = False,
+    average: Annotated[str | None, o.plain(AVERAGE_HELP, metavar="by=COLUMN")] = None,
+    areas: Annotated[Path | None, o.plain(AREAS_HELP, metavar="POLYGONS")] = None,
     keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None,
     plot: o.Plot = None,
     page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
@@ -85,7 +100,7 @@ def predict(
     check_files(reads, files, force=force)
     on_grid = grid is not None or grid_bounds is not None
     if average is not None or areas is not None:
-        _averages(
+        _write_averages(
             release, data, out, inputs, written, average, areas, coverage, plot, json,
             others=on_grid or contours or observation or simultaneous or keep is not None or page,
         )  # fmt: skip
@@ -193,12 +208,24 @@ def predict(
         warn(warnings)
 
 
-def _averages(
+def _read_average(text: str) -> dict[str, str]:
+    """What --average asks for: names of columns, by their use."""
+    if text.strip() == "all":
+        return {}
+    parts = [part.partition("=") for part in text.split(",")]
+    found = {key.strip(): value.strip() for key, _, value in parts}
+    wrong = len(found) != len(parts) or not all(found.values()) or not {*found} <= {"by", "weights"}
+    if wrong:
+        raise Refusal(FORM)
+    return found
+
+
+def _write_averages(
     release: Path,
     data: Path | None,
     out: Path | None,
     inputs: str | None,
-    form: dict[str, Any],
+    written: dict[str, Any],
     average: str | None,
     areas: Path | None,
     coverage: float,
@@ -206,26 +233,78 @@ def _averages(
     json: bool,
     others: object,
 ) -> None:
-    """Averages in place of predictions."""
-    from privgp.command.io.columns import refuse_questions
-    from privgp.release.prediction import check_coverage
-    from privgp.tables.source import Form
-
+    """Average what was published and write a table, or GeoJSON of areas. ``others``: options that do not
+    go with it."""
     if out is None or others or (data is None and areas is None):
         raise Refusal(
             "--average goes with NEW and --out, --areas with --out; neither goes with a grid, "
             "--observation, --simultaneous, --keep or --page."
         )
-    asked = {} if average is None else a.read_average(average)
+    asked = {} if average is None else _read_average(average)
     if areas is not None and "by" in asked:
         raise Refusal("--areas averages over polygons: leave out by= of --average.")
     if areas is not None and asked and data is None:
         raise Refusal("weights= of --average are those of the rows of NEW, which is not given.")
-    if out.suffix not in (a.AREA_TABLES if areas is not None else NEW_TABLES):
+    if out.suffix not in (AREA_TABLES if areas is not None else NEW_TABLES):
         raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
+    from polars import DataFrame
+
+    from privgp.command.io.columns import as_table, kept_columns, question_rows, refuse_questions
+    from privgp.command.io.results import picture_lines, write_picture, write_table
+    from privgp.models.load import load
+    from privgp.release.prediction import check_coverage
+    from privgp.tables.source import Form
+
     with refuse_questions():
         check_coverage(coverage)
-    a.write_averages(release, data, out, inputs, Form(**form), asked, areas, coverage, plot, json)
+    form = Form(**written)
+    model = open_own(release, load)
+    X: Any = None
+    more: dict[str, Any] = {}
+    if data is not None:
+        X = question_rows(model, release, data, inputs, form)
+        whole = kept_columns(model._released, data, X.columns, form)
+        for name in asked.values():
+            if name not in whole.columns:
+                raise Refusal(f"'{data}' has no column '{name}', which --average names.")
+        more = {use: whole[name] for use, name in asked.items()}
+        X = as_table(model._released.names, X)
+    with progress(2) as step, refuse_questions():
+        step("Averaging")
+        if areas is not None:
+            found = model.areas(areas, X, weights=more.get("weights"), coverage=coverage)
+        else:
+            found = model.average(X, coverage=coverage, **more)
+        step("Writing")
+        if out.suffix == ".geojson":
+            with whole_file(out) as part:
+                part.write_text(found.to_geojson(), encoding="utf-8")
+            columns = [*found.to_frame().columns]
+        else:
+            frame = DataFrame(dict(found.columns()))
+            columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
+        if plot is not None:
+            write_picture(found.plot() if areas is not None else model.plot(), plot)
+    averages = plural(len(found.labels), "average")
+    lines = [
+        f"Wrote {averages} into {out}: mean, std, and from low to high intervals of probability "
+        f"{coverage:g}."
+    ]
+    warnings = (
+        [PUBLIC_ROWS.format(out=out)] if data is not None and model.protect == "records" else []
+    )
+    facts = {
+        "averages": out,
+        "rows": len(found.labels),
+        "columns": columns,
+        "output": model.output_,
+        "coverage": coverage,
+        "plot": plot,
+        "warnings": warnings,
+    }
+    tell(facts, [*lines, *picture_lines(plot)], model.guarantee_, as_json=json)
+    if not json:
+        warn(warnings)
 
 
 def _hides_inputs(release: ReleaseValue) -> bool:
@@ -267,84 +346,49 @@ def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
 
 
 def inspect(
-    release: o.Release,
+    file: o.Document,
     certificate: o.Certificate = None,
     holder: o.Holder = None,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Show what a release promises and what it holds."""
+    """Show what a release guarantees and contains, or what a plan would spend."""
     check_files(
-        [(release, RELEASES), (holder, (".json",))], [(certificate, CERTIFICATES)], force=force
+        [(file, DOCUMENTS), (holder, (".json",))], [(certificate, CERTIFICATES)], force=force
     )
-    from privgp.command.io.answers import Answers
-    from privgp.command.io.results import read_holder, write_certificate
-    from privgp.models.load import load
-    from privgp.release.certificate import certificate as facts_of
+    from privgp.command.io.documents import open_document
+    from privgp.command.io.results import read_holder
 
-    model, known = open_own(release, load), read_holder(holder)
-    facts = facts_of(model)
-    lines = _description(Answers(model))
-    if "ledger" in facts:
-        entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
-        lines += ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
+    document, known = open_document(file), read_holder(holder)
+    lines = document.describe()
     if certificate is not None:
-        write_certificate(model, certificate, known)
+        document.write(certificate, known)
         lines.append(f"Certificate: {certificate}")
-    tell(facts, lines, model.guarantee_, as_json=json)
+    tell(document.facts(), lines, document.guarantee, as_json=json)
 
 
 def certificate(
     out: Annotated[Path, o.destination("PAGE", "The .html or .json file to write.")],
-    release: o.OptionalRelease = None,
+    file: o.OptionalDocument = None,
     holder: o.Holder = None,
     template: Annotated[bool, o.results(TEMPLATE_HELP, "--template")] = False,
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Write what a release promises, as a page for people or as JSON, with what its holder adds."""
+    """Write what a release guarantees, or a plan to be signed, as a page for people or as JSON."""
     endings = (".json",) if template else CERTIFICATES
-    check_files([(release, RELEASES), (holder, (".json",))], [(out, endings)], force=force)
-    if template == (release is not None):
+    check_files([(file, DOCUMENTS), (holder, (".json",))], [(out, endings)], force=force)
+    if template == (file is not None):
         raise Refusal("Give either a FILE or --template.")
     if template and holder is not None:
         raise Refusal("--holder does not go with --template.")
-    from privgp.command.io.results import read_holder, write_certificate, write_template
-    from privgp.models.load import load
+    from privgp.command.io.documents import open_document
+    from privgp.command.io.results import read_holder, write_template
 
-    if release is None:
+    if file is None:
         write_template(out)
         tell({"template": out}, [f"To be filled in: {out}."], None, as_json=json)
         return
-    model = open_own(release, load)
-    write_certificate(model, out, read_holder(holder))
-    tell({"certificate": out}, [f"Certificate: {out}"], model.guarantee_, as_json=json)
-
-
-def _description(answers: Answers) -> list[str]:
-    from privgp.release.certificate.wording import output_title
-    from privgp.release.spendings import describe_spendings
-
-    release = answers.release
-    hidden = _hides_inputs(release)
-    names, kinds, name = release.names, release.parameters.columns, release.facts.called
-    inputs, reach = f"{release.columns} without names" if names is None else list_names(names), []
-    if kinds is not None:
-        from privgp.plan.inputs.inputs import ranges
-
-        inputs = "; ".join(kinds.describe())
-        reach = [] if hidden else [*ranges(kinds, release.parts[0].functionals.nodes)]
-    output = [] if name is None else [f"Output: {output_title(name)}."]
-    contains = "none" if hidden else "their values"
-    return [
-        release.guarantee.describe(),
-        "",
-        *describe_spendings(release.spent),
-        f"Inputs: {inputs}; the file contains {contains}.",
-        *([f"They have {'; '.join(reach)}."] if reach else []),
-        *output,
-        *answers.describe_fit(),
-        "",
-        "The plan it was made with:",
-        *release.facts.plan_summary.splitlines(),
-    ]
+    document = open_document(file)
+    document.write(out, read_holder(holder))
+    tell({"certificate": out}, [f"Certificate: {out}"], document.guarantee, as_json=json)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import Connection, and_, select
 
 from privgp.ledger import database as tables
-from privgp.ledger.chain import ANSWER, CHARGE, Entry, Opened, check_known, digest
+from privgp.ledger.chain import ANSWER, CHARGE, DECISIONS, Entry, Opened, check_known, digest
 from privgp.ledger.errors import ChargeRefused, LedgerError
 from privgp.ledger.filter import Cost, Spent, decimal_below
+from privgp.ledger.signing import state_entry
 from privgp.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
@@ -168,6 +170,32 @@ class Account:
         self._renew_anchor(entry)
         return answer
 
+    def decide(self, kind: str, key: str, request: bytes) -> Entry:
+        """Write a decision about a plan into the chain, which costs nothing.
+
+        Parameters
+        ----------
+        kind
+            "approval" or "rejection".
+        key
+            Which decision this is; made again it is the same entry.
+        request
+            Bytes of what was decided, of which a hash is kept.
+
+        """
+        if kind not in DECISIONS:
+            raise ValueError(f"kind must be one of {', '.join(DECISIONS)}.")
+        check_text("key", key)
+        with self.ledger.database.write() as connection:
+            opened, last = self._lock_account(connection)
+            entry = self._entry(connection, kind, key)
+            if entry is None:
+                empty = dict.fromkeys(("guarantee", "fingerprint", "answer"))
+                told = {"kind": kind, "key": key, "request": digest(request), **empty}
+                entry = self._add(connection, opened, last, Cost(), _spent(last), **told)
+        self._renew_anchor(entry)
+        return entry
+
     def remaining(self) -> float:
         """The epsilon that is left at the account's delta, rounded down."""
         with self.ledger.database.read() as connection:
@@ -241,7 +269,8 @@ class Account:
     def _check_unit(self, connection: Connection, guarantee: Guarantee) -> None:
         """Refuse what protects something else than the charges before: they do not add up."""
         c = tables.entries.c
-        first = select(c.guarantee).where(and_(c.dataset == self.dataset, c.number == 1))
+        charges = and_(c.dataset == self.dataset, c.kind == CHARGE)
+        first = select(c.guarantee).where(charges).order_by(c.number).limit(1)
         text = connection.execute(first).scalar()
         if text is None:
             return
@@ -270,6 +299,8 @@ class Account:
             previous=opened.hash if last is None else last.hash,
             **others,
         )
+        if self.ledger.key is not None:
+            entry = replace(entry, signature=self.ledger.key.sign(state_entry(entry)))
         connection.execute(tables.entries.insert().values(vars(entry)))
         return entry
 

@@ -19,6 +19,8 @@ from privgp.storage.parts import part_beside
 from privgp.storage.state_file import lock_folder
 
 CHARGE, ANSWER = "charge", "answer"
+APPROVAL, REJECTION = DECISIONS = ("approval", "rejection")
+UNHASHED = ("hash", "signature")  # which are made of the other fields
 
 Row = TypeVar("Row", bound="Opened | Entry")
 
@@ -54,13 +56,13 @@ class Opened:
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge, or one stored answer, of an account.
+    """One charge, one stored answer, or one decision about a plan, of an account.
 
     Attributes
     ----------
     dataset : name of the account
     number : from 1 on
-    kind : "charge" or "answer"
+    kind : "charge", "answer", "approval" or "rejection"
     at : a time in UTC, ISO 8601
     key : under which a charge is made once, if it has one
     request : SHA-256 of what was asked
@@ -72,6 +74,7 @@ class Entry:
     most_epsilon, most_delta : the limits of steps that are not Gaussian, once they are fixed
     previous : the head before
     hash : the head of the chain once this was added
+    signature : of the head, by the ledger's key, if it has one
 
     """
 
@@ -94,6 +97,7 @@ class Entry:
     most_delta: str | None
     previous: str
     hash: str = ""
+    signature: str | None = None
 
     @classmethod
     def of(cls, cost: Cost, spent: Spent, **others: Any) -> Self:
@@ -131,7 +135,7 @@ def seal_row(row: Row) -> Row:
 
 
 def _hash(fields: Mapping[str, Any]) -> str:
-    shown = {name: value for name, value in fields.items() if name != "hash"}
+    shown = {name: value for name, value in fields.items() if name not in UNHASHED}
     text = json.dumps(["privgp ledger 1", shown], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -181,6 +185,9 @@ def check(opened: Opened, entries: Sequence[Entry], answers: Mapping[str, bytes]
         if entry.kind == ANSWER:
             require(cost == Cost(), f"charges for an answer at entry {place}")
             digests[entry.key] = entry.answer
+        elif entry.kind in DECISIONS:
+            free = cost == Cost() and entry.guarantee is None
+            require(free, f"charges for a decision at entry {place}")
         else:
             require(_is_paid(entry, cost, opened.budget), f"charges too little at entry {place}")
         previous, spent = entry.hash, then

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Connection,
     Engine,
     ForeignKey,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -29,13 +30,13 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 from privgp.ledger.errors import LedgerUnreachable
 
 VERSIONS = "alembic_version"
-REVISION = "1"  # of the newest migration; a database that has it is not migrated
+REVISION = "2"  # of the newest migration; a database that has it is not migrated
 GUARDED = ("accounts", "entries", "answers")  # rows are added, never changed or removed
 
 metadata = MetaData()
@@ -64,8 +65,11 @@ entries = Table(
     *_texts("epsilon", "mu2", "delta", "spent_epsilon", "spent_mu2", "spent_delta"),
     *_texts("most_epsilon", "most_delta", nullable=True),
     *_texts("previous", "hash"),
+    *_texts("signature", nullable=True),
     PrimaryKeyConstraint("dataset", "number"),
     UniqueConstraint("dataset", "kind", "key"),
+    Index("entries_hash", "hash"),
+    Index("entries_fingerprint", "fingerprint"),
 )
 
 answers = Table(
@@ -79,7 +83,10 @@ answers = Table(
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 MIGRATIONS = "privgp.ledger:migrations"
-ANCHOR = "anchor"  # a word of the url's query: the anchor's file
+ANCHOR, KEY = (
+    "anchor",
+    "key",
+)  # words of the url's query: files of the anchor and of the signing key
 SECRET_WORDS = {"password", "sslpassword"}
 MOST_CONNECTIONS = 45  # as many threads as a server has
 WAIT = 60  # seconds for another process's transaction
@@ -97,11 +104,14 @@ class Database:
     Parameters
     ----------
     url : ``sqlite:///FILE`` or ``postgresql://USER@HOST/DATABASE``
+    pooled : whether connections to a file of SQLite stay open between transactions. A copy of the
+        file alone then lacks what is in the file beside it (``-wal``)
 
     """
 
-    def __init__(self, url: str) -> None:
-        self.url = check_url(url).difference_update_query([ANCHOR])
+    def __init__(self, url: str, *, pooled: bool = False) -> None:
+        self.url = check_url(url).difference_update_query([ANCHOR, KEY])
+        self.pooled = pooled
         self._engine: Engine | None = None
         self._process = 0
         self.migrate(MIGRATIONS, VERSIONS, REVISION)
@@ -172,7 +182,8 @@ class Database:
     def _open_engine(self) -> Engine:
         if self.file is None:
             return create_engine(self.url, pool_pre_ping=True, max_overflow=MOST_CONNECTIONS)
-        engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=NullPool)
+        pool = QueuePool if self.pooled else NullPool
+        engine = create_engine(self.url, connect_args={"timeout": WAIT}, poolclass=pool)
         event.listen(engine, "connect", _set_up)
         event.listen(engine, "begin", _begin)
         return engine
@@ -183,7 +194,7 @@ class Database:
         bare = URL.create(
             url.drivername, url.username, None, url.host, url.port, url.database, url.query
         )
-        return {"url": bare, "_engine": None, "_process": 0}
+        return {"url": bare, "pooled": self.pooled, "_engine": None, "_process": 0}
 
 
 def check_url(url: str) -> URL:
@@ -204,8 +215,8 @@ def check_url(url: str) -> URL:
     in_memory = kind == SQLITE and made.database in (None, "", ":memory:")
     if kind not in (SQLITE, POSTGRESQL) or in_memory:
         raise ValueError(WRONG_URL)
-    if kind == SQLITE and not set(made.query) <= {ANCHOR}:  # it would be another file's name
-        raise ValueError("url of SQLite takes no option but anchor.")
+    if kind == SQLITE and not set(made.query) <= {ANCHOR, KEY}:  # it would be another file's name
+        raise ValueError("url of SQLite takes no options but anchor and key.")
     if SECRET_WORDS & {*made.query}:  # which would be shown with the address
         raise ValueError("url must have a password before the host, or none.")
     if kind == POSTGRESQL:
@@ -278,16 +289,17 @@ def _revision(connection: Connection, versions: str) -> str | None:
 
 
 def has_triggers(connection: Connection) -> bool:
-    """Whether the triggers that refuse changes are still there, switched on."""
+    """Whether the triggers that refuse changes are still there, switched on, and as they were made."""
+    from privgp.ledger.migrations.versions.first import trigger_texts
+
     if connection.dialect.name == SQLITE:
-        asked = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger'"
-        each = 2
-    else:
+        asked = "SELECT sql FROM sqlite_master WHERE type = 'trigger'"
+    else:  # what every trigger calls is compared too
         asked = (
-            "SELECT relname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
-            "WHERE NOT tgisinternal AND tgenabled = 'O' AND relnamespace = "
+            "SELECT tgname || ' ' || tgtype || ' ON ' || relname || ' ' || trim(prosrc) "
+            "FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid JOIN pg_proc ON "
+            "pg_proc.oid = tgfoid WHERE NOT tgisinternal AND tgenabled = 'O' AND relnamespace = "
             "(SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
         )
-        each = 1
-    found = [str(name) for name in connection.execute(text(asked)).scalars()]
-    return all(found.count(table) == each for table in GUARDED)
+    found = [str(each) for each in connection.execute(text(asked)).scalars()]
+    return {*trigger_texts(connection.dialect.name)} <= {*found}

@@ -12,9 +12,10 @@ from sqlalchemy import Connection, select
 from privgp.ledger import database as tables
 from privgp.ledger.account import Account, check_text, entries_of
 from privgp.ledger.chain import Anchor, Opened, check, check_known, seal_row
-from privgp.ledger.database import ANCHOR, Database, check_url, exclude_others, has_triggers
+from privgp.ledger.database import ANCHOR, KEY, Database, check_url, exclude_others, has_triggers
 from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import decimal
+from privgp.ledger.signing import SigningKey, check_entries
 from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.budget import check_budget
 
@@ -28,16 +29,29 @@ class Ledger:
     anchor : a file that every charge renews, so that an older copy of the database is found;
         also given as ``?anchor=FILE`` at the url's end. By default it lies beside the file of
         SQLite, and PostgreSQL has none.
+    signing_key : a PEM file with an Ed25519 key that signs every entry, made if it does not exist;
+        also given as ``?key=FILE``. None: nothing is signed
+    pooled : whether connections to a file of SQLite stay open, which is faster for many charges
 
     """
 
-    def __init__(self, url: str, *, anchor: str | os.PathLike[str] | None = None) -> None:
-        given = check_url(url).query.get(ANCHOR) if anchor is None else os.fspath(anchor)
-        self.database = Database(url)
+    def __init__(
+        self,
+        url: str,
+        *,
+        anchor: str | os.PathLike[str] | None = None,
+        signing_key: str | os.PathLike[str] | None = None,
+        pooled: bool = False,
+    ) -> None:
+        query = check_url(url).query
+        given = query.get(ANCHOR) if anchor is None else os.fspath(anchor)
+        secret = query.get(KEY) if signing_key is None else os.fspath(signing_key)
+        self.database = Database(url, pooled=pooled)
         file = self.database.file
         beside = None if file is None else file.with_name(f"{file.name}.anchor")
         path = beside if given is None else Path(str(given)).absolute()
         self.anchor = None if path is None else Anchor(path)
+        self.key = None if secret is None else SigningKey(Path(str(secret)).absolute())
 
     def open(
         self,
@@ -121,30 +135,35 @@ class Ledger:
         with self.database.read() as connection:
             return [Account(self, name) for name in sorted(_accounts(connection))]
 
-    def verify(self, head: str | None = None) -> bool:
+    def verify(self, head: str | None = None, public_key: str | None = None) -> bool:
         """True if nothing was tampered with; otherwise ``LedgerTampered``.
 
         No row was changed, removed or reordered, nothing overspent, and the chains hold what the
-        anchor and ``head`` know.
+        anchor and ``head`` know. Without an anchor (``anchor`` is None, or its file does not exist)
+        an older copy of the whole database is not found.
 
         Parameters
         ----------
         head
             a hash of a certificate, which some chain must have had.
+        public_key
+            The key that must have signed every entry since the first signed one, as PEM; by default
+            that of the ledger, if it has one.
 
         """
         known = {} if self.anchor is None else self.anchor.known()
+        signer = self.key.public_pem if public_key is None and self.key else public_key
         heads: set[str] = set()
         with self.database.read() as connection:
             if not has_triggers(connection):
-                raise LedgerTampered("the triggers that refuse changes are gone.")
+                raise LedgerTampered("the triggers that refuse changes are gone or changed.")
             accounts = _accounts(connection)
             for table in (tables.entries, tables.answers):
                 named = connection.execute(select(table.c.dataset).distinct()).scalars()
                 if not set(named) <= set(accounts):
                     raise LedgerTampered("there are rows of no account.")
             for name, opened in accounts.items():
-                heads |= _check_account(connection, opened, known.get(name))
+                heads |= _check_account(connection, opened, known.get(name), signer)
         for name in set(known) - set(accounts):
             check_known(name, known[name], {})
         if head is not None and head not in heads:
@@ -152,6 +171,11 @@ class Ledger:
                 "the head is not in this ledger: an older copy was put back, or it is of another one."
             )
         return True
+
+    @property
+    def has_anchor(self) -> bool:
+        """Whether an older copy of the database would be found."""
+        return self.anchor is not None and self.anchor.path.exists()
 
     def export(self) -> dict[str, Any]:
         """All accounts and entries, as values for JSON; of answers only their hashes."""
@@ -192,10 +216,12 @@ def _accounts(connection: Connection) -> dict[str, Opened]:
 
 
 def _check_account(
-    connection: Connection, opened: Opened, known: tuple[int, str] | None
+    connection: Connection, opened: Opened, known: tuple[int, str] | None, signer: str | None
 ) -> set[str]:
     """Check one chain; all heads that it ever had."""
     entries = entries_of(connection, opened.dataset)
+    if signer is not None:
+        check_entries(entries, signer)
     c = tables.answers.c
     stored = connection.execute(select(c.key, c.answer).where(c.dataset == opened.dataset))
     check(opened, entries, {key: bytes(answer) for key, answer in stored})

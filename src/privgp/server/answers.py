@@ -1,7 +1,10 @@
-"""Predictions from a release. Free, and of published bytes alone."""
+"""What a release answers: predictions, views and exports. Free, and of published bytes alone."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,15 +12,52 @@ import polars as pl
 
 from privgp.models.kept import names_of
 from privgp.server.errors import Refused, first_line
-from privgp.server.work import finite
+from privgp.server.store.store import Row
+from privgp.server.views import exports
+from privgp.server.views.page import render_release
+from privgp.server.views.view import view
+from privgp.server.work import Work, finite
+
+KEPT = 8  # models in memory
+VIEWS: dict[str, Callable[..., str]] = {
+    "view": lambda release, output: json.dumps(view(release, output), allow_nan=False),
+    "csv": exports.csv_of,
+    "geojson": exports.geojson_of,
+    "page": render_release,
+}
 
 
-def predict_points(model: Any, points: list[list[Any]], coverage: float | None) -> dict[str, Any]:
+class Answers:
+    """The releases of a server, and what they answer.
+
+    Parameters
+    ----------
+    work : reads releases
+    model : what answers for a release, by its number
+
+    """
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.model = lru_cache(maxsize=KEPT)(work.model)
+
+    def text(self, asked: Row) -> str:
+        """The answer to a question: the ``points`` of a prediction as JSON, or a ``kind`` of view."""
+        model = self.model(asked["release"])
+        if "points" in asked:
+            told = predict_points(model, asked["points"], asked["coverage"])
+            return json.dumps(told, allow_nan=False)
+        return VIEWS[asked["kind"]](model._released, *asked["words"])
+
+
+def predict_points(
+    model: Any, points: list[list[float | str]], coverage: float | None
+) -> dict[str, object]:
     """Mean and std at every point, of classes probabilities; and intervals of this coverage. With several
     outputs, a number for each at every point."""
     if any(len(point) != model.n_features_in_ for point in points):
         raise Refused(422, f"Every point must have {model.n_features_in_} cells.")
-    told: dict[str, Any] = {}
+    told: dict[str, object] = {}
     with np.errstate(all="ignore"):
         try:
             X = _table(model, points)
@@ -37,7 +77,7 @@ def predict_points(model: Any, points: list[list[Any]], coverage: float | None) 
     return {**told, **{name: finite(values).tolist() for name, values in found.items()}}
 
 
-def _table(model: Any, points: list[list[Any]]) -> Any:
+def _table(model: Any, points: list[list[float | str]]) -> Any:
     """Points as a model takes them: cells by the names of its columns, or numbers."""
     names = names_of(model)
     if model.inputs_ is not None:

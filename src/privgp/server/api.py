@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response, Security
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel
+from fastapi.security import APIKeyCookie, HTTPBearer
 
+from privgp.ledger.chain import APPROVAL, REJECTION
 from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
-from privgp.release.release import Release
-from privgp.server import answers, reading
+from privgp.server import reading, shapes
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
+from privgp.server.guard import COOKIES
+from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
-from privgp.server.settings import Settings, write_private
+from privgp.server.settings import Settings, new_private_file
 from privgp.server.store.keys import Who
-from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id
+from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id, now
 from privgp.server.views import exports
-from privgp.server.views.page import render_release
-from privgp.server.views.view import view as shown_view
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
 Once = Annotated[str, ONCE]
 MOST_EVENTS = 500
 RELEASED = "released"
+NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be found."
 JOB = ("id", "kind", "dataset", "state", "progress", "doing", "result", "error", "made_at")
 
 
-class Problem(BaseModel):
-    error: str
-
-
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
+    code: {"model": shapes.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 422, 429, 503)
 }
-router = APIRouter(prefix="/api", responses=REFUSALS)
+# The guard has looked at both before: here they are for /openapi.json.
+KEYS = [
+    Security(HTTPBearer(description="An API key.", auto_error=False)),
+    Security(APIKeyCookie(name=COOKIES[True], description="Signed in.", auto_error=False)),
+]
+router = APIRouter(prefix="/api", responses=REFUSALS, dependencies=KEYS)
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,38 @@ class Service:
     store: Store
     work: Work
     worker: Worker
-    model: Callable[[str], Any]  # of a release
+    predictors: Predictors
 
-    def shown(self, who: Who, number: str) -> tuple[Release, str]:
-        """A release and the name of its output."""
+    def model(self, number: str) -> Any:
+        """What answers for a release."""
+        return self.predictors.answers.model(number)
+
+    def shown(self, who: Who, number: str) -> tuple[Row, str]:
+        """A release, if the key may see it, and the name of its output."""
         row = self.store.release(who, number)
-        return self.model(number)._released, self.work.declaration_of(row["dataset"]).title
+        return row, self.work.declaration_of(row["dataset"]).title
+
+    async def view(self, who: Who, kind: str, number: str) -> str:
+        """A view or an export of a release."""
+        row, output = await run_in_threadpool(self.shown, who, number)
+        title = (row["dataset"],) if kind == "page" else ()
+        return await self.predictors.view(who.key, kind, row["id"], output, *title)
 
     def log(self, who: Who, kind: str, about: str) -> None:
         """Write down who did what."""
         self.store.log(who.key, kind, about)
 
+    def decide(self, who: Who, kind: str, plan: Row) -> None:
+        """Write an approval or a rejection of a plan into the chain of its account."""
+        key = f"plan {plan['id']} by key {who.key} at {now()}"
+        request = json.dumps({"plan": json.loads(plan["told"])["hash"], "key": who.key})
+        self.work.account_of(plan["dataset"]).decide(kind, key, request.encode("ascii"))
+
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
-        most = self.settings.most_waiting
+        most = self.settings.max_jobs_per_key
         once: Row = {"retry": retry, "digest": digest, "alone": kind == RELEASE}
-        job = self.store.add_job(who, kind, dataset, asked, most_waiting=most, **once)
+        job = self.store.add_job(who, kind, dataset, asked, max_jobs_per_key=most, **once)
         self.worker.wake()
         return _only(job, JOB)
 
@@ -95,18 +112,18 @@ Anybody = Annotated[Who, Depends(anybody)]
 Custodian = Annotated[Who, Depends(custodian)]
 
 
-@router.get("/me")
+@router.get("/me", response_model=shapes.Me)
 def me(who: Anybody) -> Row:
     """Whose key this is."""
     return {"name": who.name, "role": who.role}
 
 
-@router.get("/keys")
+@router.get("/keys", response_model=list[shapes.Key])
 def keys(s: Served, _: Custodian) -> list[Row]:
     return s.store.keys()
 
 
-@router.post("/keys", status_code=201)
+@router.post("/keys", status_code=201, response_model=shapes.NewKey)
 def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
     """A new key, shown this once."""
     number, key = s.store.add_key(asked.name, asked.role, asked.datasets, asked.days)
@@ -114,7 +131,7 @@ def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
     return {"id": number, "key": key}
 
 
-@router.delete("/keys/{number}")
+@router.delete("/keys/{number}", response_model=shapes.Id)
 def revoke_key(s: Served, who: Custodian, number: str) -> Row:
     """Revoke a key: it opens nothing more, and its jobs that wait are not carried out."""
     s.store.revoke(number)
@@ -122,13 +139,13 @@ def revoke_key(s: Served, who: Custodian, number: str) -> Row:
     return {"id": number}
 
 
-@router.get("/events")
+@router.get("/events", response_model=list[shapes.Event])
 def events(s: Served, _: Custodian) -> list[Row]:
     """The newest sign-ins, keys, approvals, releases and downloads, the newest first."""
     return s.store.events(MOST_EVENTS)
 
 
-@router.post("/tables", status_code=201)
+@router.post("/tables", status_code=201, response_model=shapes.Table)
 async def add_table(
     s: Served,
     who: Custodian,
@@ -136,10 +153,11 @@ async def add_table(
     ending: Literal["csv", "parquet"] = "csv",
 ) -> Row:
     """Upload a private table, as the body of the request; it stays on the server."""
-    return await run_in_threadpool(_keep_table, s, who, await request.body(), ending)
+    name, _ = await _keep_table(s, who, request, ending)
+    return {"table": name}
 
 
-@router.get("/tables")
+@router.get("/tables", response_model=list[shapes.Table])
 def unused_tables(s: Served, _: Custodian) -> list[Row]:
     """Uploaded private tables that no dataset is made of; the log knows who uploaded them, and when."""
     used = s.store.tables_in_use()
@@ -147,7 +165,7 @@ def unused_tables(s: Served, _: Custodian) -> list[Row]:
     return [{"table": name} for name in names if name not in used]
 
 
-@router.delete("/tables/{name}")
+@router.delete("/tables/{name}", response_model=shapes.Table)
 def delete_table(s: Served, who: Custodian, name: str) -> Row:
     """Delete a private table that no dataset is made of."""
     unused = {row["table"] for row in unused_tables(s, who)}
@@ -158,12 +176,12 @@ def delete_table(s: Served, who: Custodian, name: str) -> Row:
     return {"table": name}
 
 
-@router.get("/datasets")
+@router.get("/datasets", response_model=list[shapes.Dataset])
 def datasets(s: Served, who: Anybody) -> list[Row]:
     return [_dataset(s, row) for row in s.store.datasets(who)]
 
 
-@router.post("/datasets", status_code=201)
+@router.post("/datasets", status_code=201, response_model=shapes.Dataset)
 def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     """Register a table of the server's folder: kinds of columns, bounds, and a permanent budget."""
     asked.check(s.settings)
@@ -185,12 +203,14 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     return _dataset(s, s.store.dataset(who, asked.name))
 
 
-@router.get("/datasets/{name}")
+@router.get("/datasets/{name}", response_model=shapes.Dataset)
 def dataset(s: Served, who: Anybody, name: str) -> Row:
     return _dataset(s, s.store.dataset(who, name))
 
 
-@router.get("/datasets/{name}/ledger")
+@router.get(
+    "/datasets/{name}/ledger", response_model=shapes.Chain, response_model_exclude_unset=True
+)
 def ledger(s: Served, who: Anybody, name: str) -> Row:
     """What was charged, in the order of the chain."""
     s.store.dataset(who, name)
@@ -203,17 +223,27 @@ def ledger(s: Served, who: Anybody, name: str) -> Row:
     return {"dataset": name, "remaining": account.remaining(), "entries": entries}
 
 
-@router.get("/ledger/verify")
+@router.get("/ledger/verify", response_model=shapes.Verified)
 def verify(s: Served, _: Custodian) -> Row:
-    """Whether every chain is whole."""
+    """Whether every chain is whole and signed, and whether an older copy would be found."""
+    found = s.work.ledger
     try:
-        s.work.ledger.verify()
+        found.verify()
     except LedgerTampered as problem:
-        return {"whole": False, "told": first_line(problem)}
-    return {"whole": True, "told": "Every chain is whole."}
+        return {"whole": False, "anchored": found.has_anchor, "told": first_line(problem)}
+    told = "Every chain is whole." if found.has_anchor else f"Every chain is whole. {NO_ANCHOR}"
+    return {"whole": True, "anchored": found.has_anchor, "told": told}
 
 
-@router.post("/datasets/{name}/plans", status_code=202)
+@router.get("/ledger/key", response_class=Response)
+def public_key(s: Served, _: Anybody) -> Response:
+    """The public key of the ledger, by which certificates are checked anywhere."""
+    assert s.work.ledger.key is not None
+    pem = s.work.ledger.key.public_pem
+    return _download(pem.encode("ascii"), "ledger-key.pem", "application/x-pem-file")
+
+
+@router.post("/datasets/{name}/plans", status_code=202, response_model=shapes.Job)
 def add_plan(s: Served, who: Anybody, name: str, asked: PlanAsked) -> Row:
     """Plan, which is free; the job's result is the plan's number."""
     s.store.dataset(who, name)
@@ -221,37 +251,41 @@ def add_plan(s: Served, who: Anybody, name: str, asked: PlanAsked) -> Row:
     return s.start(who, PLAN, name, shown, new_id(), json.dumps(shown))
 
 
-@router.get("/datasets/{name}/plans")
+@router.get("/datasets/{name}/plans", response_model=list[shapes.PlanSummary])
 def plans(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
     return [_plan(s, row, short=True) for row in s.store.plans(name)]
 
 
-@router.get("/plans/{number}")
+@router.get("/plans/{number}", response_model=shapes.Plan)
 def plan(s: Served, who: Anybody, number: str) -> Row:
     return _plan(s, s.store.plan(who, number))
 
 
-@router.post("/plans/{number}/approve")
+@router.post("/plans/{number}/approve", response_model=shapes.PlanSummary)
 def approve(s: Served, who: Custodian, number: str) -> Row:
-    """Allow the plan to be carried out."""
+    """Allow the plan to be carried out; the approval is an entry of the ledger."""
+    row = s.store.plan(who, number)
+    if not row["approved_at"]:
+        s.decide(who, APPROVAL, row)
     s.store.approve(who, number)
     s.log(who, "plan approved", number)
     return _plan(s, s.store.plan(who, number), short=True)
 
 
-@router.post("/plans/{number}/reject")
+@router.post("/plans/{number}/reject", response_model=shapes.PlanSummary)
 def reject(s: Served, who: Custodian, number: str) -> Row:
     """Reject a plan, or withdraw its approval before it is carried out."""
-    s.store.plan(who, number)
+    row = s.store.plan(who, number)
     if s.store.job_of(RELEASE, {"plan": number}) is not None:
         raise Refused(409, "The plan is being carried out, or was.")
+    s.decide(who, REJECTION, row)
     s.store.reject(who, number)
     s.log(who, "plan rejected", number)
     return _plan(s, s.store.plan(who, number), short=True)
 
 
-@router.post("/jobs/{number}/retry", status_code=202)
+@router.post("/jobs/{number}/retry", status_code=202, response_model=shapes.Job)
 def retry(s: Served, who: Anybody, number: str) -> Row:
     """Carry out a failed job again: its own key's, or any as a custodian. Nothing is charged twice."""
     s.store.job(who, number)
@@ -261,7 +295,7 @@ def retry(s: Served, who: Anybody, number: str) -> Row:
     return _only(job, JOB)
 
 
-@router.post("/datasets/{name}/releases", status_code=202)
+@router.post("/datasets/{name}/releases", status_code=202, response_model=shapes.Job)
 def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: Once) -> Row:
     """Carry out an approved plan, once: charge, draw, store, give out. The same Idempotency-Key
     gets the same release at no further cost."""
@@ -281,35 +315,40 @@ def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: O
     return s.start(who, RELEASE, name, {"plan": asked.plan}, once, asked.plan)
 
 
-@router.get("/datasets/{name}/releases")
+@router.get("/datasets/{name}/releases", response_model=list[shapes.ReleaseSummary])
 def releases(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
     return [_release_row(row) for row in s.store.releases(name)]
 
 
-@router.get("/releases/{number}")
+@router.get("/releases/{number}", response_model=shapes.Release)
 def release(s: Served, who: Anybody, number: str) -> Row:
     row = s.store.release(who, number)
     guarantee = s.model(row["id"]).guarantee_
     return {**_release_row(row), **_cost(guarantee), "protects": guarantee.unit}
 
 
-@router.post("/releases/{number}/predict", response_model=dict[str, Any])
-def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
+@router.post(
+    "/releases/{number}/predict",
+    response_class=Response,
+    responses=shapes.answers(shapes.Prediction),
+)
+async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
     """The released function at any points: free, as often as you like."""
-    row = s.store.release(who, number)
-    if len(asked.points) > s.settings.most_points:
-        raise Refused(422, f"At most {s.settings.most_points} points at a time.")
+    row = await run_in_threadpool(s.store.release, who, number)
+    if len(asked.points) > s.settings.max_points:
+        raise Refused(422, f"At most {s.settings.max_points} points at a time.")
     coverage = asked.coverage if asked.interval else None
-    told = answers.predict_points(s.model(row["id"]), asked.points, coverage)
-    # Thousands of plain numbers: the framework's own encoder would look at each of them.
-    return Response(json.dumps(told, allow_nan=False), media_type="application/json")
+    text = await s.predictors.predict(who.key, row["id"], asked.points, coverage)
+    return Response(text, media_type="application/json")
 
 
-@router.get("/releases/{number}/view")
-def view(s: Served, who: Anybody, number: str) -> Row:
+@router.get(
+    "/releases/{number}/view", response_class=Response, responses=shapes.answers(shapes.View)
+)
+async def view(s: Served, who: Anybody, number: str) -> Response:
     """The curve, the map or slices, with the privacy noise apart."""
-    return shown_view(*s.shown(who, number))
+    return Response(await s.view(who, "view", number), media_type="application/json")
 
 
 @router.get("/releases/{number}/certificate")
@@ -335,35 +374,35 @@ def file(s: Served, who: Anybody, number: str) -> Response:
 
 
 @router.get("/releases/{number}/table.csv", response_class=Response)
-def table(s: Served, who: Anybody, number: str) -> Response:
+async def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
-    text = exports.csv_of(*s.shown(who, number))
+    text = await s.view(who, "csv", number)
     return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
 
 
 @router.get("/releases/{number}/map.geojson", response_class=Response)
-def map_geojson(s: Served, who: Anybody, number: str) -> Response:
+async def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
-    text = exports.geojson_of(*s.shown(who, number))
+    text = await s.view(who, "geojson", number)
     return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
 
 
 @router.get("/releases/{number}/script.py", response_class=Response)
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
-    text = exports.script_of(*s.shown(who, number), f"{number}.privgp")
+    row, output = s.shown(who, number)
+    text = exports.script_of(s.model(row["id"])._released, output, f"{number}.privgp")
     return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
 
 
 @router.get("/releases/{number}/page.html", response_class=Response)
-def published_page(s: Served, who: Anybody, number: str) -> Response:
+async def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
-    dataset = s.store.release(who, number)["dataset"]
-    text = render_release(*s.shown(who, number), dataset)
+    text = await s.view(who, "page", number)
     return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 
-@router.post("/releases/{number}/updates", status_code=202)
+@router.post("/releases/{number}/updates", status_code=202, response_model=shapes.Job)
 async def add_update(
     s: Served,
     who: Custodian,
@@ -373,39 +412,46 @@ async def add_update(
     ending: Literal["csv", "parquet"] = "csv",
 ) -> Row:
     """Measure rows of new people, the body of the request, and learn from all measurements."""
-    body = await request.body()
-    return await run_in_threadpool(_start_update, s, who, number, once, body, ending)
+    await run_in_threadpool(s.store.release, who, number)
+    name, digest = await _keep_table(s, who, request, ending)
+    return await run_in_threadpool(_start_update, s, who, number, once, name, digest)
 
 
-@router.get("/jobs/{number}")
+@router.get("/jobs/{number}", response_model=shapes.Job)
 def job(s: Served, who: Anybody, number: str) -> Row:
     return _only(s.store.job(who, number), JOB)
 
 
-def _start_update(s: Service, who: Who, number: str, once: str, body: bytes, ending: str) -> Row:
+def _start_update(s: Service, who: Who, number: str, once: str, table: str, digest: str) -> Row:
+    """Start the job, or find the one that was started with the same rows, whose table is there."""
+    path = s.settings.tables / table
     row = s.store.release(who, number)
-    told = hashlib.sha256(body).hexdigest()  # in the job's row, which nobody is shown
-    if s.store.has_job(who, UPDATE, once):
-        return s.start(who, UPDATE, row["dataset"], {}, once, number, told)
-    declared = s.work.declaration_of(row["dataset"])
-    kept = _keep_table(s, who, body, ending)["table"]
-    declared.all_columns(declared.usual_model(), s.settings.tables / kept)
-    asked = {"release": number, "table": kept}
-    return s.start(who, UPDATE, row["dataset"], asked, once, number, told)
-
-
-def _keep_table(s: Service, who: Who, body: bytes, ending: str) -> Row:
-    """Write a table that can be read into the server's folder. How many rows it has may be private."""
-    name = f"upload-{new_id()}.{ending}"
-    path = s.settings.tables / name
-    write_private(path, body)
     try:
-        reading.check_rows(path, s.settings.most_rows)
+        if s.store.has_job(who, UPDATE, once):
+            path.unlink()
+            return s.start(who, UPDATE, row["dataset"], {}, once, number, digest)
+        declared = s.work.declaration_of(row["dataset"])
+        declared.all_columns(declared.usual_model(), path)
     except Refused:
-        path.unlink()
+        path.unlink(missing_ok=True)
         raise
-    s.log(who, "table uploaded", name)
-    return {"table": name}
+    asked = {"release": number, "table": table}
+    return s.start(who, UPDATE, row["dataset"], asked, once, number, digest)
+
+
+async def _keep_table(s: Service, who: Who, request: Request, ending: str) -> tuple[str, str]:
+    """Write a table into the server's folder as it comes; its name and its SHA-256. How many rows it
+    has may be private."""
+    name, digest = f"upload-{new_id()}.{ending}", hashlib.sha256()
+    path = s.settings.tables / name
+    with new_private_file(path) as file:
+        async for part in request.stream():
+            digest.update(part)
+            await run_in_threadpool(file.write, part)
+        file.flush()
+        await run_in_threadpool(reading.check_table, path, s.settings)
+    await run_in_threadpool(s.log, who, "table uploaded", name)
+    return name, digest.hexdigest()
 
 
 def _dataset(s: Service, row: Row) -> Row:

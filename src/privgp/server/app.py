@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from importlib.metadata import version
 from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from privgp.ledger.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, pages
+from privgp.server.answers import Answers
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
+from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
+from privgp.server.shapes import TAGS, tag_of
 from privgp.server.work import Work
 
-KEPT = 8  # models in memory
 # The framework could send requests and errors, and what they quote, to whoever the environment names.
 SILENT: Any = dict.fromkeys(
     ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
@@ -32,26 +35,33 @@ SILENT: Any = dict.fromkeys(
 def application(settings: Settings) -> FastAPI:
     """The server of these settings; its jobs run between startup and shutdown."""
     work = Work.of(settings)
-    worker = Worker(work)
+    worker, predictors = Worker(work), Predictors(Answers(work))
 
     @asynccontextmanager
     async def run_worker(_: FastAPI) -> AsyncIterator[None]:
         # More threads than this would only take turns.
-        to_thread.current_default_thread_limiter().total_tokens = settings.threads
+        to_thread.current_default_thread_limiter().total_tokens = (
+            settings.threads + settings.predictors
+        )
         worker.start()
+        predictors.warm()
         yield
         worker.stop()
 
     made = FastAPI(
         title="privgp",
+        version=version("privgp"),
+        openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
         description="Budgets, plans and releases of private datasets.",
         docs_url=None,
         redoc_url=None,
         lifespan=run_worker,
         telemetry=SILENT,
     )
-    model = lru_cache(maxsize=KEPT)(work.model)
-    made.state.service = api.Service(settings, work.store, work, worker, model)
+    made.state.service = api.Service(settings, work.store, work, worker, predictors)
+    for route in (*api.router.routes, *functions.router.routes):
+        if isinstance(route, APIRoute):
+            route.tags = [tag_of(route.path)]
     made.include_router(api.router)
     made.include_router(functions.router)
     made.include_router(pages.router)

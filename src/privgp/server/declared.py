@@ -265,7 +265,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         path = self.path(settings)
         if not path.is_file() or path.is_symlink():
             raise Refused(422, "There is no such table in the server's folder.")
-        reading.check_rows(path, settings.most_rows)
+        reading.check_table(path, settings)
         try:
             model = self.usual_model()
             for one in model._alone() if self.outcome == SEVERAL else (model,):
@@ -291,7 +291,9 @@ class PlanAsked(PlanFields):  # type: ignore[misc]
 
 
 class ReleaseAsked(Asked):
-    plan: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    """The plan to carry out."""
+
+    plan: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", examples=["0f3c" * 8])]
 
 
 class PredictAsked(Asked):
@@ -299,7 +301,7 @@ class PredictAsked(Asked):
 
     points: Annotated[
         list[Annotated[list[Cell], Field(min_length=1, max_length=MOST_INPUTS)]],
-        Field(min_length=1),
+        Field(min_length=1, examples=[[[30.0], [45.0]]]),
     ]
     coverage: Annotated[float, Field(gt=0, lt=1)] = 0.9
     interval: bool = True

@@ -1,8 +1,11 @@
 """What every request passes first: its size, its rate, its key. Without a key all answers are alike."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 import logging
+import re
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
@@ -11,10 +14,13 @@ from dataclasses import replace
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from anyio import CancelScope
+
 from privgp.ledger.errors import LedgerUnreachable
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Store
+from privgp.server.turns import Busy, Turns
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -27,6 +33,8 @@ FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
 OPEN = {"/health", "/openapi.json", "/signin", "/static/page.css"}
 UPLOADS = ("/api/tables", "/updates")
+UNKNOWN = "@"  # before the address of whoever has no key
+BUSY = "The server is busy: try again in a moment."
 NO_KEY = "Give a valid key: Authorization: Bearer KEY."
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -56,6 +64,83 @@ class TooSlow(Exception):
     """The body of a request did not come in time."""
 
 
+class Gone(Exception):
+    """The client went away."""
+
+
+class Request:
+    """One request: its body within its limits, and what was sent of the answer.
+
+    Parameters
+    ----------
+    settings : of the server
+    path : what is asked for
+    receive, send : to and from the client
+
+    """
+
+    def __init__(self, settings: Settings, path: str, receive: Receive, send: Send) -> None:
+        self.is_upload = path == UPLOADS[0] or path.endswith(UPLOADS[1])
+        self.most = settings.max_upload_bytes if self.is_upload else settings.max_body_bytes
+        self.too_large = f"The request is larger than {self.most} bytes."
+        self._receive, self._send = receive, send
+        self._last = asyncio.get_running_loop().time() + settings.body_seconds
+        self._body: bytes | None = None
+        self._read, self._complete, self._started = 0, False, False
+        self._problem: type[Exception] | None = None
+
+    async def read_body(self) -> None:
+        """Read the whole body, for ``receive`` to hand out."""
+        parts = []
+        while not self._complete:
+            message = await self._next()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            parts.append(message.get("body", b""))
+        self._body = b"".join(parts)
+
+    async def receive(self) -> Message:
+        if self._body is None:
+            return await self._next()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        if self._problem is not None:  # whatever the application made of it
+            raise self._problem
+        if message["type"] == "http.response.start":
+            self._started = True
+            there = {name for name, _ in message["headers"]}
+            added = [pair for pair in HEADERS.items() if pair[0] not in there]
+            message = {**message, "headers": [*message["headers"], *added]}
+        await self._send(message)
+
+    async def refuse(self, status: int, sentence: str) -> None:
+        """Answer with one sentence, unless an answer has begun."""
+        if not self._started:
+            self._problem = None
+            await _refuse(self.send, status, sentence)
+
+    async def cancel_if_gone(self, scope: CancelScope) -> None:
+        """Cancel what is done for a client that goes away."""
+        if (await self._receive())["type"] == "http.disconnect":
+            scope.cancel()
+
+    async def _next(self) -> Message:
+        try:
+            async with asyncio.timeout_at(None if self._complete else self._last):
+                message = await self._receive()
+        except TimeoutError:
+            self._problem = TooSlow
+            raise TooSlow from None
+        self._complete = not message.get("more_body", False)
+        self._read += len(message.get("body", b""))
+        if self._read > self.most:
+            self._problem = TooLarge
+            raise TooLarge
+        return message
+
+
 class Rates:
     """A bucket of requests for every key, refilled at a steady rate."""
 
@@ -75,11 +160,23 @@ class Rates:
 
 
 class Guard:
+    """What stands between the network and the application.
+
+    Parameters
+    ----------
+    app : the application
+    settings : of the server
+    store : knows the keys
+
+    """
+
     def __init__(self, app: Application, settings: Settings, store: Store) -> None:
         self.application, self.settings, self.store = app, settings, store
-        self._keys = Rates(settings.rate, settings.burst)
-        self._addresses = Rates(settings.rate, settings.burst)
-        self._running: Counter[str] = Counter()  # requests by key, or by address without one
+        self._keys = Rates(settings.requests_per_second, settings.burst)
+        self._addresses = Rates(settings.requests_per_second, settings.burst)
+        self._accepted: Counter[str] = Counter()  # requests by key, or by address without one
+        own = settings.max_requests_per_key
+        self._turns, self._uploads = Turns(settings.threads, own), Turns(settings.threads, own)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -87,106 +184,97 @@ class Guard:
         elif scope["type"] == "http" and scope["path"] == "/health":
             await _answer_health(send)  # whatever else there is to do
         elif scope["type"] == "http":
-            await self._guard_request(scope, receive, send)
+            await self._guard_request(scope, Request(self.settings, scope["path"], receive, send))
 
     @contextmanager
-    def _slot(self, owner: str) -> Iterator[bool]:
-        """Whether there is room for one more request, of everybody and of its owner."""
-        most, own = self.settings.most_at_once, self.settings.most_of_one
-        room = self._running.total() < most and self._running[owner] < own
-        self._running[owner] += int(room)
+    def _place(self, owner: str, anonymous: bool) -> Iterator[bool]:
+        """Whether one more request is accepted. Neither one key nor all who have none get more than
+        half of the places, so that others find one."""
+        half = -(-self.settings.max_requests // 2)
+        own = self.settings.max_requests_per_key if anonymous else half
+        room = self._accepted.total() < self.settings.max_requests and self._accepted[owner] < own
+        if anonymous:
+            unknown = sum(n for name, n in self._accepted.items() if name.startswith(UNKNOWN))
+            room = room and unknown < half
+        self._accepted[owner] += int(room)
         try:
             yield room
         finally:
-            self._running[owner] -= int(room)
-            if not self._running[owner]:
-                del self._running[owner]
+            self._accepted[owner] -= int(room)
+            if not self._accepted[owner]:
+                del self._accepted[owner]
 
-    async def _guard_request(self, scope: Message, receive: Receive, send: Send) -> None:
-        started, read = False, 0
-        last = asyncio.get_running_loop().time() + self.settings.body_seconds
-        complete, slow = False, False
-
-        async def receive_part() -> Message:
-            nonlocal read, complete, slow
-            try:
-                async with asyncio.timeout_at(None if complete else last):
-                    message = await receive()
-            except TimeoutError:
-                slow = True
-                raise TooSlow from None
-            complete = not message.get("more_body", False)
-            read += len(message.get("body", b""))
-            if read > most:
-                raise TooLarge
-            return message
-
-        async def send_out(message: Message) -> None:
-            nonlocal started
-            if slow:
-                raise TooSlow  # whatever the application made of it
-            if read > most:
-                raise TooLarge
-            if message["type"] == "http.response.start":
-                started = True
-                there = {name for name, _ in message["headers"]}
-                added = [pair for pair in HEADERS.items() if pair[0] not in there]
-                message = {**message, "headers": [*message["headers"], *added]}
-            await send(message)
-
+    async def _guard_request(self, scope: Message, request: Request) -> None:
         headers = dict(scope["headers"])
-        path, most = scope["path"], self._most(scope["path"])
+        path, refuse = scope["path"], request.refuse
+        if not self._accepts_host(headers.get(b"host")):
+            return await refuse(400, "This host name is not among the settings' hosts.")
         try:
             who = await asyncio.to_thread(self._who, headers)
         except LedgerUnreachable:
-            await _refuse(send_out, 503, "The server cannot reach its database: try again later.")
-            return
+            return await refuse(503, "The server cannot reach its database: try again later.")
         address = (scope.get("client") or ("",))[0]
         allowed = self._addresses.allow(address) if who is None else self._keys.allow(who.key)
         if not allowed:
-            await _refuse(send_out, 429, "Too many requests: try again in a moment.")
-            return
+            return await refuse(429, "Too many requests: try again in a moment.")
         if who is None and path not in OPEN:
-            if path == "/" and scope["method"] == "GET":
-                scope = {**scope, "path": "/signin"}
-            else:
-                await _refuse(send_out, 401, NO_KEY)
-                return
+            if path != "/" or scope["method"] != "GET":
+                return await refuse(401, NO_KEY)
+            scope = {**scope, "path": "/signin"}
         changes = scope["method"] not in ("GET", "HEAD") and path not in OPEN
         elsewhere = scope["method"] == "POST" and headers.get(FROM, OURS[0]) not in OURS
         if elsewhere or (who is not None and who.by_cookie and changes and OWN not in headers):
-            await _refuse(send_out, 403, "This request did not come from the server's own page.")
-            return
+            return await refuse(403, "This request did not come from the server's own page.")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit():
-            await _refuse(send_out, 400, "Content-Length must be a whole number.")
-            return
-        if len(length) > LONGEST_LENGTH or int(length) > most:
-            await _refuse(send_out, 413, f"The request is larger than {most} bytes.")
-            return
+            return await refuse(400, "Content-Length must be a whole number.")
+        if len(length) > LONGEST_LENGTH or int(length) > request.most:
+            return await refuse(413, request.too_large)
         scope["state"] = {**scope.get("state", {}), "who": who}
+        owner = f"{UNKNOWN}{address}" if who is None else who.key
+        with self._place(owner, who is None) as room:
+            if room:
+                await self._answer(scope, request, owner)
+            else:
+                await refuse(503, BUSY)
+
+    async def _answer(self, scope: Message, request: Request, owner: str) -> None:
+        """Hand the request on when it is its owner's turn. A body that is slow has no turn meanwhile;
+        tables, which go to the disk as they come, have turns of their own."""
         try:
-            with self._slot(address if who is None else who.key) as room:
-                if room:
-                    await self.application(scope, receive_part, send_out)
-                else:
-                    await _refuse(send_out, 503, "The server is busy: try again in a moment.")
+            if request.is_upload:
+                await self._hand_on(scope, request, self._uploads, owner)
+                return
+            await request.read_body()
+            cancelling = CancelScope()
+            watching = asyncio.create_task(request.cancel_if_gone(cancelling))
+            try:
+                with cancelling:
+                    await self._hand_on(scope, request, self._turns, owner)
+            finally:
+                watching.cancel()
+        except Busy:
+            await request.refuse(503, BUSY)
         except TooSlow:
-            if not started:
-                slow = False
-                await _refuse(send_out, 408, "The request came too slowly.")
+            await request.refuse(408, "The request came too slowly.")
         except TooLarge:
-            if not started:
-                read = 0
-                await _refuse(send_out, 413, f"The request is larger than {most} bytes.")
+            await request.refuse(413, request.too_large)
+        except Gone:
+            pass
         except Exception as problem:  # whose text might quote anything
             log.error("a request failed: %s", type(problem).__name__)
-            if not started:
-                await _refuse(send_out, 500, "The server failed unexpectedly.")
+            await request.refuse(500, "The server failed unexpectedly.")
 
-    def _most(self, path: str) -> int:
-        large = path == UPLOADS[0] or path.endswith(UPLOADS[1])
-        return self.settings.most_upload if large else self.settings.most_body
+    async def _hand_on(self, scope: Message, request: Request, turns: Turns, owner: str) -> None:
+        async with turns.turn(owner, self.settings.max_wait_seconds):
+            await self.application(scope, request.receive, request.send)
+
+    def _accepts_host(self, host: bytes | None) -> bool:
+        """Whether requests to this name are for this server; a page of another name is not."""
+        if host is None:  # no browser leaves it out
+            return True
+        name = re.sub(r":\d*$", "", host.decode("latin-1")).lower()
+        return name in self.settings.hosts or "*" in self.settings.hosts
 
     def _who(self, headers: dict[bytes, bytes]) -> Who | None:
         word, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from privgp.server.errors import Refused
+from privgp.server.settings import Settings
 from privgp.tables import parser
 from privgp.tables.parser import TableError
 from privgp.vault.table import NO_LABEL, NOBODY, WRONG, WRONG_INPUTS
@@ -20,16 +21,64 @@ NOT_AS_DECLARED = (
 SENTENCES = (WRONG, WRONG_INPUTS, NO_LABEL, NOBODY)  # of the vault, which hold no values
 
 
-def check_rows(path: Path, most: int) -> None:
-    """Refuse a table that cannot be read, every line of it, and one without rows or with too many."""
+def check_table(path: Path, limits: Settings) -> None:
+    """Refuse a table that cannot be read, and one that is larger than the settings allow.
+
+    A file declares its size before it is expanded: a CSV file by its header, a Parquet file by the
+    metadata of its row groups. Both are looked at first.
+
+    Parameters
+    ----------
+    path
+        The table.
+    limits
+        Settings of the server: ``max_columns``, ``max_rows``, ``max_expanded_bytes``.
+
+    Raises
+    ------
+    Refused
+        With one sentence, which quotes nothing.
+
+    """
     try:
-        rows = parser.count_rows(str(path))
+        (_check_header if parser.is_csv(str(path)) else _check_metadata)(path, limits)
+        rows = parser.count_rows(str(path), most=limits.max_rows)
     except TableError:
         raise Refused(422, UNREADABLE) from None
     if rows == 0:
         raise Refused(422, "The table has no rows.")
-    if rows > most:
-        raise Refused(422, f"The table has more than {most} rows.")
+    _check_size(rows, limits.max_rows, "rows")
+
+
+def _check_header(path: Path, limits: Settings) -> None:
+    _check_size(len(parser.read_header(str(path))), limits.max_columns, "columns")
+
+
+def _check_metadata(path: Path, limits: Settings) -> None:
+    """Compare what a Parquet file declares with the limits, and then the texts that few bytes of it
+    may stand for: a dictionary holds a text once, whatever the number of rows that have it."""
+    import polars as pl
+    from pyarrow import ArrowException, parquet
+
+    try:
+        found = parquet.read_metadata(path)
+        expanded = sum(found.row_group(k).total_byte_size for k in range(found.num_row_groups))
+        counts = found.num_columns, found.num_rows
+    except (ArrowException, OSError, ValueError):
+        raise Refused(422, UNREADABLE) from None
+    _check_size(counts[0], limits.max_columns, "columns")
+    _check_size(counts[1], limits.max_rows, "rows")
+    _check_size(expanded, limits.max_expanded_bytes, "bytes")
+    texts = pl.col(pl.String).str.len_bytes().cast(pl.UInt64).sum()
+    sums = parser.parse(
+        str(path), lambda: pl.scan_parquet(path, glob=False).select(texts).collect()
+    )
+    _check_size(sum(sums.row(0)) if sums.width else 0, limits.max_expanded_bytes, "bytes")
+
+
+def _check_size(found: int, most: int, of: str) -> None:
+    if found > most:
+        raise Refused(422, f"The table has more than {most} {of}.")
 
 
 @contextmanager

@@ -1,68 +1,161 @@
-"""What a server is started with: its folder, its ledger, and limits on what anybody may ask."""
+"""Settings of a server: its folder, its ledger, and limits on what anybody may ask.
+
+Every setting can be given in the environment (``PRIVGP_SERVE_MAX_ROWS=1000``) or in a TOML file
+(``max_rows = 1000``; ``privgp serve --settings FILE``). The environment wins.
+"""
+
+from __future__ import annotations
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, BinaryIO, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 SQLITE = "sqlite:///"
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """``data``: the folder of tables and states, private, and of the ledger unless ``ledger`` is an
-    address.
+class Settings(BaseSettings):
+    """Folder, ledger and limits of a server; every field has a description."""
 
-    ``most_upload``, ``most_body``: bytes of a table and of any other request
-    ``most_rows``, ``most_exact``: rows of a table, and of one that is planned for without inducing
-    inputs
-    ``most_points``: points of one prediction
-    ``most_asked``, ``most_drawn``: points of one question to a whole function or to paths, and of all
-    questions to it, unless inducing inputs fix it
-    ``most_waiting``: jobs that wait or run at once, of one key
-    ``most_seconds``: of one job
-    ``most_at_once``, ``most_of_one``, ``threads``: requests accepted at once, of everybody and of one
-    key, and requests being processed
-    ``header_seconds``, ``body_seconds``: time to send the headers and the whole body of a request
-    ``most_wait``: seconds to wait for others who ask the same function
-    ``rate``, ``burst``: requests a second of one key, and how many may come at once
-    ``secure``: cookies travel over TLS only
-    """
+    model_config = SettingsConfigDict(
+        env_prefix="PRIVGP_SERVE_", frozen=True, extra="forbid", hide_input_in_errors=True
+    )
 
-    data: Path
-    ledger: str | None = None
-    most_upload: int = 32 * 2**20
-    most_body: int = 2**20
-    most_rows: int = 100_000
-    most_exact: int = 2_000
-    most_points: int = 10_000
-    most_asked: int = 500
-    most_drawn: int = 4_000
-    most_waiting: int = 20
-    most_seconds: float = 600.0
-    most_at_once: int = 100
-    most_of_one: int = 6
-    header_seconds: float = 10.0
-    body_seconds: float = 120.0
-    threads: int = 8
-    most_wait: float = 5.0
-    rate: float = 50.0
-    burst: int = 200
-    secure: bool = False
+    data: Annotated[Path, Field(description="folder of private tables and states")] = Path(
+        "privgp-server"
+    )
+    ledger: Annotated[
+        str | None, Field(description="URL of the ledger; default: an SQLite file in `data`")
+    ] = None
+    signing_key: Annotated[
+        Path | None,
+        Field(description="Ed25519 key that signs the ledger's entries; default: a file in `data`"),
+    ] = None
+    secure: Annotated[bool, Field(description="send sign-in cookies over TLS only")] = False
+    hosts: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        Field(description="host names that requests may be sent to, separated by commas"),
+    ] = LOCAL
+    max_upload_bytes: Annotated[PositiveInt, Field(description="size of a table")] = 32 * 2**20
+    max_body_bytes: Annotated[PositiveInt, Field(description="size of any other request")] = 2**20
+    max_rows: Annotated[PositiveInt, Field(description="rows of a table")] = 100_000
+    max_columns: Annotated[PositiveInt, Field(description="columns of a table")] = 1_000
+    max_expanded_bytes: Annotated[
+        PositiveInt, Field(description="size of a Parquet table once it is decompressed")
+    ] = 256 * 2**20
+    max_exact_rows: Annotated[
+        PositiveInt, Field(description="rows of a table that is planned without inducing inputs")
+    ] = 2_000
+    max_points: Annotated[PositiveInt, Field(description="points of one prediction")] = 10_000
+    max_function_points: Annotated[
+        PositiveInt, Field(description="points of one request to a whole function or to paths")
+    ] = 500
+    max_function_total: Annotated[
+        PositiveInt,
+        Field(description="points of all requests to a function without inducing inputs"),
+    ] = 4_000
+    max_jobs_per_key: Annotated[
+        PositiveInt, Field(description="jobs of one key that wait or run")
+    ] = 20
+    max_job_seconds: Annotated[PositiveFloat, Field(description="duration of one job")] = 600.0
+    max_requests: Annotated[PositiveInt, Field(description="requests accepted at once")] = 100
+    max_requests_per_key: Annotated[
+        PositiveInt, Field(description="requests of one key processed at once; others wait")
+    ] = 6
+    max_wait_seconds: Annotated[
+        PositiveFloat, Field(description="time that a request waits for its turn")
+    ] = 5.0
+    threads: Annotated[PositiveInt, Field(description="requests processed at once")] = 8
+    predictors: Annotated[
+        int, Field(ge=0, description="processes that predict; 0: the server predicts itself")
+    ] = 2
+    header_seconds: Annotated[
+        PositiveFloat, Field(description="time to send the headers of a request")
+    ] = 10.0
+    body_seconds: Annotated[
+        PositiveFloat, Field(description="time to send the body of a request")
+    ] = 120.0
+    requests_per_second: Annotated[
+        PositiveFloat, Field(description="steady rate of requests of one key")
+    ] = 50.0
+    burst: Annotated[
+        PositiveInt, Field(description="requests of one key in a moment, before the rate counts")
+    ] = 200
 
-    def __post_init__(self) -> None:
-        """Paths are those of the folder that this process is in now, for every process of the server."""
-        object.__setattr__(self, "data", self.data.absolute())
-        if self.ledger is not None and self.ledger.startswith(SQLITE):
-            path = self.ledger.removeprefix(SQLITE)
-            if path and not path.startswith((":", "file:")):
-                object.__setattr__(self, "ledger", f"{SQLITE}{Path(path).absolute()}")
+    @field_validator("data")
+    @classmethod
+    def _absolute_folder(cls, data: Path) -> Path:
+        """The folder as every process of the server finds it."""
+        return data.absolute()
+
+    @field_validator("ledger")
+    @classmethod
+    def _absolute_ledger(cls, ledger: str | None) -> str | None:
+        if ledger is None or not ledger.startswith(SQLITE):
+            return ledger
+        path = ledger.removeprefix(SQLITE)
+        named = path and not path.startswith((":", "file:"))
+        return f"{SQLITE}{Path(path).absolute()}" if named else ledger
+
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _split_hosts(cls, hosts: object) -> object:
+        return [*filter(None, hosts.replace(",", " ").split())] if isinstance(hosts, str) else hosts
+
+    @classmethod
+    def load(cls, file: Path | None = None, **given: object) -> Self:
+        """Settings of a TOML file, the environment, and what is given here; later ones win.
+
+        Parameters
+        ----------
+        file
+            The TOML file; None for none.
+        given
+            Values by name.
+
+        Raises
+        ------
+        ValueError
+            A value or a name is wrong, or the file is no TOML.
+
+        """
+
+        class FromFile(Settings):
+            @classmethod
+            def settings_customise_sources(
+                cls,
+                settings_cls: type[BaseSettings],
+                init_settings: PydanticBaseSettingsSource,
+                env_settings: PydanticBaseSettingsSource,
+                *_: PydanticBaseSettingsSource,
+                **__: PydanticBaseSettingsSource,
+            ) -> tuple[PydanticBaseSettingsSource, ...]:
+                read = TomlConfigSettingsSource(settings_cls, file) if file else None
+                return tuple(filter(None, (init_settings, env_settings, read)))
+
+        return cls(**FromFile(**given).model_dump())  # type: ignore[arg-type]
 
     @property
     def url(self) -> str:
         return self.ledger or f"sqlite:///{self.data / 'ledger.db'}"
+
+    @property
+    def key_file(self) -> Path:
+        """The private key that signs the ledger's entries."""
+        return self.signing_key or self.data / "signing-key.pem"
 
     @property
     def tables(self) -> Path:
@@ -97,8 +190,14 @@ def hold_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write a new file that nobody but the server's user may read, whatever the umask is."""
+@contextmanager
+def new_private_file(path: Path) -> Iterator[BinaryIO]:
+    """A new file that nobody but the server's user may read, whatever the umask is. It is gone if the
+    body fails."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         os.fchmod(file.fileno(), 0o600)
-        file.write(data)
+        try:
+            yield file
+        except BaseException:
+            path.unlink()
+            raise

@@ -58,7 +58,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
 class TimedProtocol(H11Protocol):
     """HTTP/1.1 on a connection that is closed if the headers of a request do not come in time."""
 
-    seconds = Settings.header_seconds
+    seconds: float = Settings.model_fields["header_seconds"].default
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -79,6 +79,12 @@ class TimedProtocol(H11Protocol):
 
 def listen(made: FastAPI, place: socket.socket) -> None:
     """Serve until somebody ends it."""
+    server_of(made).run(sockets=[place])
+
+
+def server_of(made: FastAPI) -> uvicorn.Server:
+    """The program that serves an application, with limits on headers."""
+    TimedProtocol.seconds = made.state.service.settings.header_seconds
     config = uvicorn.Config(
         made,
         log_level="warning",
@@ -88,7 +94,7 @@ def listen(made: FastAPI, place: socket.socket) -> None:
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
-    uvicorn.Server(config).run(sockets=[place])
+    return uvicorn.Server(config)
 
 
 def _register_demo(made: FastAPI, settings: Settings) -> None:

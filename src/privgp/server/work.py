@@ -71,7 +71,7 @@ class Work:
     def of(cls, settings: Settings) -> Self:
         """The work of a server with these settings, on its database."""
         settings.create_folders()
-        ledger = Ledger(settings.url)
+        ledger = Ledger(settings.url, signing_key=settings.key_file, pooled=True)
         store = Store(ledger.database)
         return cls(settings, ledger, store, functions.Keeper(settings, store))
 
@@ -117,8 +117,8 @@ class Work:
         X, others = declared.public_columns(model, declared.path(self.settings))
         rows = X if isinstance(X, int) else len(X)
         exact = asked.inducing is None and declared.protect == "outputs"
-        if exact and rows > self.settings.most_exact:
-            most = f"{self.settings.most_exact:,}"
+        if exact and rows > self.settings.max_exact_rows:
+            most = f"{self.settings.max_exact_rows:,}"
             raise Refused(422, f"More than {most} rows: give a number of inducing inputs.")
         step(0.1, "Planning")
         try:

@@ -101,13 +101,15 @@ def read_header(path: str, layout: Layout = PLAIN) -> tuple[str, ...]:
         return next((_names(record, layout) for _, record, _ in _records(path, layout)), ())
 
 
-def count_rows(path: str, layout: Layout = PLAIN) -> int:
+def count_rows(path: str, layout: Layout = PLAIN, most: int | None = None) -> int:
     """How many rows a table has; every line is checked, and the parser must count as many.
 
     Parameters
     ----------
     path, layout
         As in ``read_header``.
+    most
+        Stop counting the rows of a CSV file once there are more; None for never.
 
     Raises
     ------
@@ -118,7 +120,9 @@ def count_rows(path: str, layout: Layout = PLAIN) -> int:
     """
     import polars as pl
 
-    rows = _count_records(path, layout) if is_csv(path) else None
+    rows = _count_records(path, layout, most) if is_csv(path) else None
+    if most is not None and rows is not None and rows > most:
+        return rows
     table = scan(path, layout)
     found = int(parse(path, lambda: table.select(pl.len()).collect()).item())
     if rows not in (None, found):
@@ -194,8 +198,9 @@ def parse(path: str, read: Callable[[], Read]) -> Read:
         raise _unreadable(path) from None
 
 
-def _count_records(path: str, layout: Layout) -> int:
-    """How many rows a CSV file has, every one of which has as many fields as the header."""
+def _count_records(path: str, layout: Layout, most: int | None = None) -> int:
+    """How many rows a CSV file has, every one of which has as many fields as the header; one more than
+    ``most`` if there are more."""
     rows, width = -1, 0  # the header is no row
     with _refuse_text(path, layout):
         for number, record, fields in _records(path, layout):
@@ -208,6 +213,8 @@ def _count_records(path: str, layout: Layout) -> int:
                 raise TableError(
                     f"Line {number} of '{path}' has {held} where the header has {width}."
                 )
+            if most is not None and rows > most:
+                break
     return max(rows, 0)
 
 

@@ -123,7 +123,8 @@ COMMANDS: dict[str, Lines] = {
     "outputs, learned": release(f"--output cost {AGES} --epsilon 4 --delta 1e-5 --json"),
     "outputs, planned": Lines((
         f"plan t.csv --output cost {AGES} {GAUSSIAN} -o r.plan --json",
-        "release t.csv --output cost --plan r.plan -o r.privgp", *CURVE,
+        "inspect r.plan --json", "certificate r.plan -o plan.html", "certificate r.plan -o plan.json",
+        "release t.csv --output cost --plan r.plan -o r.privgp --certificate r.html", *CURVE,
     )),
     "outputs, ledger": Lines((
         "ledger open --ledger sqlite:///l.db --dataset visits --epsilon 9 --delta 1e-4",

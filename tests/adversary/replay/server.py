@@ -151,7 +151,7 @@ class Visit:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Visit]:
-    made = application(settings(folder))
+    made = application(settings(folder, predictors=0))
     work, static = made.state.service.work, page.static
 
     ended: SimpleQueue[str] = SimpleQueue()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from privgp.command.plan import EPSILONS
+from privgp.command.io.documents import EPSILONS
 from tests.command.running import BUDGET, COLUMNS, QUICK, assert_one_sentence, run
 
 BOUNDS = [*BUDGET[:3], *BUDGET[5:]]  # without --epsilon
@@ -24,7 +24,7 @@ def answer(*arguments: object) -> dict[str, Any]:
 def test_the_table_is_that_of_plans_for_every_epsilon(
     visits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("privgp.command.plan.EPSILONS", EPSILONS)
+    monkeypatch.setattr("privgp.command.io.documents.EPSILONS", EPSILONS)
     made = answer("plan", visits, *COLUMNS, *BUDGET, *QUICK)
     assert made["planned_again"] is True
     table = {each["epsilon"]: each["expected_error"] for each in made["expected_errors"]}

@@ -18,6 +18,7 @@ CERTIFICATES = (".html", ".json")
 PAGES = (".html",)
 RELEASES = (".privgp",)
 PLANS = (".plan",)
+DOCUMENTS = (*RELEASES, *PLANS)
 STATES = (".private-state",)
 
 Read = TypeVar("Read")

@@ -1,7 +1,13 @@
 """What was promised about a release, as JSON for programs and as a page for people."""
 
-from privgp.release.certificate.document import certificate, plan_hash, steps_of, utc
-from privgp.release.certificate.page import page
+from privgp.release.certificate.document import (
+    certificate,
+    plan_hash,
+    plan_statement,
+    steps_of,
+    utc,
+)
+from privgp.release.certificate.page import page, plan_page
 from privgp.release.certificate.schema import SCHEMA, validate, validate_file
 
 __all__ = [
@@ -9,6 +15,8 @@ __all__ = [
     "certificate",
     "page",
     "plan_hash",
+    "plan_page",
+    "plan_statement",
     "steps_of",
     "utc",
     "validate",

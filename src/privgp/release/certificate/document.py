@@ -26,6 +26,8 @@ from privgp.release.spendings import totals
 from privgp.types import Pair
 
 if TYPE_CHECKING:
+    from privgp.plan.plan import Plan
+    from privgp.privacy.guarantee import Guarantee
     from privgp.release.release import Planned, Release
 
 COVERAGE = 0.9  # that of intervals, unless another is asked for
@@ -173,6 +175,57 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
             plan.max_change,
             classes,
         ),
+    }
+    return asked.restate(stated)
+
+
+def plan_statement(
+    plan: Plan, promised: Guarantee, errors: Mapping[float, object]
+) -> dict[str, object]:
+    """What a plan would spend, on what, and for which accuracy: all of it is public.
+
+    Parameters
+    ----------
+    plan : Plan
+        As its file has it.
+    promised : Guarantee
+        That of a release by this plan.
+    errors : mapping
+        Expected errors by epsilon; lists of them for several outputs.
+
+    """
+    made_for = plan.made_for
+    assert made_for is not None
+    asked = made_for.parameters
+    bounds: dict[str, object] = {"outputs": np.array(asked.y_bounds).tolist()}
+    if asked.x_bounds is not None:
+        bounds["inputs"] = np.array(asked.x_bounds).reshape(-1, 2).tolist()
+    kinds, names = asked.columns, list(made_for.names or ())
+    stated: dict[str, object] = {
+        "hash": plan.hash,
+        "spent": False,
+        "epsilon": plan.epsilon,
+        "delta": plan.promised_delta,
+        "delta_offered": plan.delta,
+        "best_guess": 0.5 + 0.5 * promised.delta_at(0.0),
+        "unit": promised.unit,
+        "neighbours": promised.neighbours,
+        "assumptions": list(promised.assumptions),
+        "mechanism": promised.mechanism,
+        "columns": names if kinds is None else kinds.describe(),
+        "groups": made_for.groups,
+        "exposure": made_for.exposure,
+        "outputs": list(plan.output_names or ()),
+        "bounds": {**bounds, "classes": asked.labels()},
+        "public": [],
+        "private": [],
+        "not_protected": [],
+        "data": {"rows": plan.rows},
+        "measured": plan.strategy.size,
+        "expected_error": np.asarray(plan.expected_error()).tolist(),
+        "expected_errors": [{"epsilon": e, "expected_error": error} for e, error in errors.items()],
+        "error_unit": plan.error_unit,
+        "description": plan.describe(),
     }
     return asked.restate(stated)
 

@@ -135,6 +135,14 @@ OUTPUT = {**_record("name", "units", "column"), "required": ["name"]}
 LEDGER = _record(
     "dataset", entry=COUNT, head=_about("The head of the ledger's chain after the charge.", HASH)
 )
+LEDGER["properties"] |= {
+    "at": _about("When the budget was charged, in UTC.", TEXT),
+    "epsilon": _about("The epsilon of the charge.", POSITIVE),
+    "delta": _about("The delta of the charge.", SHARE),
+    "unit": _about("What the charge protects.", TEXT),
+    "simulation": {"type": "boolean"},
+    "signature": _about("By the ledger's Ed25519 key, of all the other fields.", TEXT),
+}
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Certificate of a privgp release",

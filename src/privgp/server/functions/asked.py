@@ -36,8 +36,10 @@ class Prior(Asked):
         self.check_size(rows, settings)
 
     def check_size(self, rows: int, settings: Settings) -> None:
-        if rows > settings.most_exact:
-            raise Refused(422, f"More than {settings.most_exact:,} rows: this would take too long.")
+        if rows > settings.max_exact_rows:
+            raise Refused(
+                422, f"More than {settings.max_exact_rows:,} rows: this would take too long."
+            )
 
     @property
     def kernel(self) -> Kernel:

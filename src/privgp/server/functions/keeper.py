@@ -52,7 +52,7 @@ class Keeper:
         number = row["id"]
         with self._lock:
             busy = self._busy.setdefault(number, Lock())
-        if not busy.acquire(timeout=self.settings.most_wait):
+        if not busy.acquire(timeout=self.settings.max_wait_seconds):
             raise Refused(503, BUSY)
         try:
             return self._follow_answers(number, row, points)
@@ -74,7 +74,7 @@ class Keeper:
             raise RuntimeError("the file, or what is in memory of it, is behind")
         if any(len(point) != made.n_features_in_ for point in points):
             raise Refused(422, f"Every point must have {made.n_features_in_} numbers.")
-        X, most = np.array(points, dtype=np.float64), self.settings.most_drawn
+        X, most = np.array(points, dtype=np.float64), self.settings.max_function_total
         names = names_of(made)
         asked = X if names is None else pl.DataFrame(X, schema=[*names], orient="row")
         try:

@@ -1,5 +1,5 @@
-"""The process that carries jobs out, one after the other. It may be killed at any moment: a job is
-then run again, or failed, and what it charged is charged once."""
+"""A process that carries jobs out, or predicts, one after the other. It may be killed at any moment: a
+job is then run again, or failed, and what it charged is charged once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import logging
 import os
 import sys
 import threading
-from pathlib import Path
 from queue import SimpleQueue
 
 from privgp.ledger.errors import LedgerError
+from privgp.server.answers import Answers
 from privgp.server.errors import Refused, first_line
 from privgp.server.jobs.process import LOST, OVER, READY
 from privgp.server.settings import Settings
@@ -52,19 +52,40 @@ def main() -> None:
     lines: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     os.write(told, READY)
-    works: dict[str, Work] = {}
+    works: dict[str, Answers] = {}
     while True:
         line = json.loads(lines.get())
         name = json.dumps(line["settings"])
         try:
             if name not in works:
-                given = {**line["settings"], "data": Path(line["settings"]["data"])}
-                works = {name: Work.of(Settings(**given))}
-            carry_out(works[name], line["job"])
+                works = {name: Answers(Work.of(Settings(**line["settings"])))}
+            if "asked" in line:
+                _write_whole(told, _answer(works[name], line["asked"]))
+                continue
+            carry_out(works[name].work, line["job"])
         except LedgerError:  # the database is away
             os.write(told, LOST)
         else:
             os.write(told, OVER)
+
+
+def _answer(answers: Answers, asked: Row) -> bytes:
+    """What a release answers, as one line."""
+    try:
+        made: Row = {"text": answers.text(asked)}
+    except Refused as refused:
+        made = {"status": refused.status, "sentence": refused.sentence}
+    except LedgerError:
+        raise
+    except Exception as problem:  # whose text might quote anything
+        log.error("a question to a release failed: %s", type(problem).__name__)
+        made = {"status": 500, "sentence": "The server failed unexpectedly."}
+    return json.dumps(made).encode("ascii") + b"\n"
+
+
+def _write_whole(place: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(place, data) :]
 
 
 def _listen(lines: SimpleQueue[bytes]) -> None:

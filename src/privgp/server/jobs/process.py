@@ -1,4 +1,5 @@
-"""The server's side of the process that carries jobs out: kept warm, killed when a job takes too long."""
+"""The server's side of the processes that carry jobs out and predict: kept warm, killed when something
+takes too long."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from enum import Enum
 from typing import Any
 
+from privgp.server.errors import Refused
 from privgp.server.settings import Settings
 
 READY, OVER, LOST = b"ready\n", b"over\n", b"lost\n"  # what it says
 LOOK = 0.2  # seconds between looks whether the server ends
 START = 120.0  # seconds for a process to start
+NO_ANSWER = "The server could not answer this: try again in a moment."
 
 
 class End(Enum):
@@ -42,7 +44,26 @@ class Process:
 
     def run(self, settings: Settings, job: dict[str, Any], stop: Callable[[], bool]) -> End:
         """Carry a job out within the settings' time; ``stop`` tells when the server cannot wait."""
-        told = {"settings": {**asdict(settings), "data": str(settings.data)}, "job": job}
+        answer = self._exchange(settings, {"job": job}, stop)
+        if isinstance(answer, bytes):
+            return End.OVER if answer == OVER else self._kill(End.LOST)
+        return answer
+
+    def ask(self, settings: Settings, asked: dict[str, object]) -> str:
+        """The text that answers a question to a release, or Refused."""
+        answer = self._exchange(settings, {"asked": asked}, lambda: False)
+        if not isinstance(answer, bytes) or not answer.startswith(b"{"):
+            raise Refused(503, NO_ANSWER)
+        told = json.loads(answer)
+        if "status" in told:
+            raise Refused(told["status"], told["sentence"])
+        return str(told["text"])
+
+    def _exchange(
+        self, settings: Settings, told: dict[str, object], stop: Callable[[], bool]
+    ) -> bytes | End:
+        """A line to the process, and the line that it answers, or why there is none."""
+        line = json.dumps({"settings": settings.model_dump(mode="json"), **told})
         with self._lock:
             child = self._start_child()
             if not self._is_ready:
@@ -50,14 +71,12 @@ class Process:
             if not self._is_ready:
                 return self._kill(End.STOPPED if stop() else End.LOST)
             try:
-                _write_to(child, json.dumps(told).encode("ascii") + b"\n")
+                _write_to(child, line.encode("ascii") + b"\n")
             except OSError:
                 return self._kill(End.LOST)
-            line = _line(child, settings.most_seconds, stop)
-            if line == OVER:
-                return End.OVER
-            if line is not None:
-                return self._kill(End.LOST)
+            answer = _line(child, settings.max_job_seconds, stop)
+            if answer is not None:
+                return answer or self._kill(End.LOST)
             return self._kill(End.STOPPED if stop() else End.TOO_LONG)
 
     def _start_child(self) -> subprocess.Popen[bytes]:
@@ -92,17 +111,18 @@ def _line(child: subprocess.Popen[bytes], seconds: float, stop: Callable[[], boo
     """What the process says next, nothing if it is gone; None if it takes too long."""
     assert child.stdout is not None
     last = time.monotonic() + seconds
-    said = b""
+    said = bytearray()
     while not said.endswith(b"\n"):
         left = last - time.monotonic()
         if left <= 0 or stop():
             return None
         if select.select([child.stdout], [], [], min(left, LOOK))[0]:
-            more = os.read(child.stdout.fileno(), 64)
+            more = os.read(child.stdout.fileno(), 2**20)
             if not more:
                 return b""
             said += more
-    return said
+    return bytes(said)
 
 
 SHARED = Process()
+PREDICTORS: list[Process] = []  # as many as a server of this process ever had

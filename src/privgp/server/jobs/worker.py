@@ -65,7 +65,7 @@ class Worker:
         end = SHARED.run(self.work.settings, job, lambda: time.monotonic() > self._last)
         if end is End.TOO_LONG:
             paid = "" if job["kind"] == PLAN else NOT_TWICE
-            return TOO_LONG.format(self.work.settings.most_seconds) + paid
+            return TOO_LONG.format(self.work.settings.max_job_seconds) + paid
         if end is End.LOST:
             log.error("the process of a job of kind %s was lost", job["kind"])
             return failure_text(job)

@@ -1,16 +1,24 @@
 """The server's tables, beside those of the ledger. They hold no private value."""
 
-from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
-REVISION = "2"  # of the newest migration
+REVISION = "3"  # of the newest migration
 
 metadata = MetaData()
 
 
 def _text(*names: str) -> list[Column[str]]:
     return [Column(name, Text, nullable=False, default="") for name in names]
+
+
+def _key() -> Column[str]:
+    return Column("key", Text, ForeignKey("server_keys.id"), nullable=False, index=True)
+
+
+def _dataset() -> Column[str]:
+    return Column("dataset", Text, ForeignKey("server_datasets.name"), nullable=False, index=True)
 
 
 keys = Table(
@@ -23,14 +31,16 @@ keys = Table(
 grants = Table(
     "server_grants",
     metadata,
-    *_text("key", "dataset"),
+    _key(),
+    _dataset(),
     PrimaryKeyConstraint("key", "dataset"),
 )
 sessions = Table(
     "server_sessions",
     metadata,
     Column("id", Text, primary_key=True),
-    *_text("key", "hash"),
+    _key(),
+    *_text("hash"),
     Column("ends", Integer, nullable=False),
 )
 datasets = Table(
@@ -43,7 +53,9 @@ plans = Table(
     "server_plans",
     metadata,
     Column("id", Text, primary_key=True),
-    *_text("dataset", "key", "told", "guarantee", "made_at", "approved_at", "approved_by"),
+    _dataset(),
+    _key(),
+    *_text("told", "guarantee", "made_at", "approved_at", "approved_by"),
     *_text("rejected_at", "rejected_by"),
     Column("file", LargeBinary, nullable=False),
 )
@@ -52,22 +64,28 @@ jobs = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("place", Integer, nullable=False),
-    *_text("dataset", "key", "kind", "asked", "retry", "digest"),
+    _dataset(),
+    _key(),
+    *_text("kind", "asked", "retry", "digest"),
     *_text("state", "doing", "result", "error", "made_at"),
     Column("progress", Float, nullable=False, default=0.0),
+    Column("started", Integer, nullable=False, default=0),  # the order of starts; 0: not yet
     UniqueConstraint("key", "kind", "retry"),
+    Index("ix_server_jobs_state", "state"),
 )
 releases = Table(
     "server_releases",
     metadata,
     Column("id", Text, primary_key=True),
-    *_text("dataset", "ledger_key", "previous", "made_at"),
+    _dataset(),
+    *_text("ledger_key", "previous", "made_at"),
 )
 functions = Table(
     "server_functions",
     metadata,
     Column("id", Text, primary_key=True),
-    *_text("dataset", "kind", "told", "made_at"),
+    _dataset(),
+    *_text("kind", "told", "made_at"),
     Column("points", Integer, nullable=False),  # that were answered: the file is never behind
 )
 events = Table(

@@ -150,7 +150,7 @@ class Jobs(Rows):
         *,
         retry: str,
         digest: str,
-        most_waiting: int,
+        max_jobs_per_key: int,
         alone: bool = False,
     ) -> Row:
         """The job of this key and retry key: a new one, or the one there is; a failed one is tried
@@ -174,7 +174,7 @@ class Jobs(Rows):
                 raise Refused(409, "This plan was carried out already: make another one.")
             busy = and_(c.key == who.key, c.state.in_((WAITING, RUNNING)))
             waiting = connection.execute(select(func.count()).where(busy)).scalar() or 0
-            if waiting >= most_waiting:
+            if waiting >= max_jobs_per_key:
                 raise Refused(429, "This key has too many jobs waiting: try again later.")
             last = connection.execute(select(func.max(c.place))).scalar() or 0
             made = {
@@ -212,17 +212,23 @@ class Jobs(Rows):
         return self._first(select(s.jobs).where(and_(c.id == number, own)))
 
     def next_job(self) -> Row | None:
-        """The oldest job that waits and whose key is valid, which then runs."""
+        """The job that runs next: of the key that waits longest for a job to start, the oldest. Keys
+        that are no longer valid have none."""
         joined = s.jobs.join(s.keys, s.jobs.c.key == s.keys.c.id)
         ready = and_(s.jobs.c.state == WAITING, _is_valid())
-        asked = select(s.jobs).select_from(joined).where(ready).order_by(s.jobs.c.place).limit(1)
+        before = s.jobs.alias("before")
+        newest = func.coalesce(func.max(before.c.started), 0)
+        turn = select(newest).where(before.c.key == s.jobs.c.key).scalar_subquery()
+        asked = select(s.jobs).select_from(joined).where(ready).order_by(turn, s.jobs.c.place)
+        last = select(func.coalesce(func.max(s.jobs.c.started), 0))
         with self.database.write() as connection:
             exclude_others(connection)
-            row = connection.execute(asked).mappings().first()
+            row = connection.execute(asked.limit(1)).mappings().first()
             if row is None:
                 return None
+            number = int(connection.execute(last).scalar_one()) + 1
             taken = update(s.jobs).where(s.jobs.c.id == row["id"])
-            connection.execute(taken.values(state=RUNNING))
+            connection.execute(taken.values(state=RUNNING, started=number))
             return {**row, "asked": json.loads(row["asked"])}
 
     def note(self, job: str, **values: Any) -> None:

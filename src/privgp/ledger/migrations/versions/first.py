@@ -9,6 +9,7 @@ down_revision = None
 
 TABLES = ("accounts", "entries", "answers")
 REFUSAL = "a ledger is never changed: rows are only added"
+BODY = f"BEGIN RAISE EXCEPTION '{REFUSAL}'; END"  # of PostgreSQL's function
 
 
 def upgrade() -> None:
@@ -43,22 +44,29 @@ def upgrade() -> None:
         PrimaryKeyConstraint("dataset", "key"),
     )
     if op.get_bind().dialect.name == "sqlite":
-        for table in TABLES:
-            for change in ("UPDATE", "DELETE"):
-                op.execute(
-                    f"CREATE TRIGGER {table}_{change.lower()} BEFORE {change} ON {table} "
-                    f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
-                )
+        for made in trigger_texts("sqlite"):
+            op.execute(made)
         return
-    op.execute(
-        "CREATE FUNCTION privgp_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{REFUSAL}'; END $$"
-    )
+    op.execute(f"CREATE FUNCTION privgp_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ {BODY} $$")
     for table in TABLES:
         op.execute(
             f"CREATE TRIGGER {table}_update_delete BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
             "FOR EACH STATEMENT EXECUTE FUNCTION privgp_refuse()"
         )
+
+
+def trigger_texts(dialect: str) -> list[str]:
+    """How the database states the triggers: SQLite their text; of PostgreSQL their names, kinds (before
+    update, delete or truncate, once for a statement), tables and what they call."""
+    if dialect == "sqlite":
+        return [
+            f"CREATE TRIGGER {table}_{change.lower()} BEFORE {change} ON {table} "
+            f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
+            for table in TABLES
+            for change in ("UPDATE", "DELETE")
+        ]
+    kind = 2 + 8 + 16 + 32  # of pg_trigger.tgtype
+    return [f"{table}_update_delete {kind} ON {table} {BODY}" for table in TABLES]
 
 
 def downgrade() -> None:

@@ -1,0 +1,120 @@
+"""Questions to releases, answered by processes in turn: those of one key never keep others waiting."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+
+from anyio import create_task_group
+from fastapi.concurrency import run_in_threadpool
+
+from privgp.server.answers import Answers
+from privgp.server.jobs.process import PREDICTORS, Process
+from privgp.server.store.store import Row
+from privgp.server.turns import Turns
+
+PART = 500  # points that are predicted before it is somebody else's turn
+MAX_KEPT = 64 * 2**20  # characters of views in memory
+
+
+class Predictors:
+    """Processes that answer questions to releases, or this one where the settings have none.
+
+    Parameters
+    ----------
+    answers : what releases answer, in this process
+
+    """
+
+    def __init__(self, answers: Answers) -> None:
+        self.answers, self.settings = answers, answers.work.settings
+        count = self.settings.predictors
+        while len(PREDICTORS) < count:
+            PREDICTORS.append(Process())
+        self._free = PREDICTORS[:count]
+        self.turns = Turns(max(count, 1), max(count, 1))
+        self._views: OrderedDict[str, str] = OrderedDict()
+
+    def warm(self) -> None:
+        """Start the processes, so that the first question need not wait."""
+        for each in self._free:
+            each.warm()
+
+    async def predict(
+        self, owner: str, release: str, points: list[list[float | str]], coverage: float | None
+    ) -> str:
+        """Predictions as JSON, a part of the points in every turn.
+
+        Parameters
+        ----------
+        owner
+            The key that asks.
+        release
+            Its number.
+        points
+            One cell per input in every one.
+        coverage
+            Of the intervals; None for none.
+
+        """
+        parts = [points[at : at + PART] for at in range(0, len(points), PART)]
+        asked = [{"release": release, "points": part, "coverage": coverage} for part in parts]
+        if len(asked) == 1:
+            return await self._ask(owner, asked[0])
+        texts = [""] * len(parts)
+
+        async def answer(place: int) -> None:
+            texts[place] = await self._ask(owner, asked[place])
+
+        try:
+            async with create_task_group() as group:
+                for place in range(len(parts)):
+                    group.start_soon(answer, place)
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
+        return await run_in_threadpool(_join, texts)
+
+    async def view(self, owner: str, kind: str, release: str, *words: str) -> str:
+        """A view or an export of a release, which is made once: a release never changes.
+
+        Parameters
+        ----------
+        owner
+            The key that asks.
+        kind
+            One of ``VIEWS``.
+        release
+            Its number.
+        words
+            What the kind takes besides: what the output is called, and for a page its title.
+
+        """
+        name = json.dumps([kind, release, *words])
+        text = self._views.get(name)
+        if text is None:
+            text = await self._ask(owner, {"kind": kind, "release": release, "words": words})
+        self._views[name] = text
+        self._views.move_to_end(name)
+        while sum(map(len, self._views.values())) > MAX_KEPT:
+            self._views.popitem(last=False)
+        return text
+
+    async def _ask(self, owner: str, asked: Row) -> str:
+        async with self.turns.turn(owner):
+            if not self.settings.predictors:
+                return await run_in_threadpool(self.answers.text, asked)
+            process = self._free.pop()
+            try:
+                return await run_in_threadpool(process.ask, self.settings, asked)
+            finally:
+                self._free.append(process)
+
+
+def _join(texts: list[str]) -> str:
+    """One answer from those to its parts: columns of numbers, one for every point, are joined."""
+    found = [json.loads(text) for text in texts]
+    whole: Row = {**found[0]}
+    for name in found[0]:
+        if name not in ("classes", "outputs", "coverage"):
+            whole[name] = [value for each in found for value in each[name]]
+    return json.dumps(whole, allow_nan=False)

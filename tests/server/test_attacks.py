@@ -1,0 +1,196 @@
+"""Greedy, slow and vanishing clients: whatever they do, others are served."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+
+import httpx
+import pytest
+
+from privgp.server.guard import Guard
+from privgp.server.turns import Busy, Turns
+from tests.server.live import listening
+from tests.server.world import CUSTODIAN, settings
+
+GREEDY, PATIENT = "greedy", "patient"
+
+
+# a fair queue
+
+
+def order_of(turns, asked, seconds=0.01):
+    """The order in which requests of these owners run."""
+    ran = []
+
+    async def one(owner):
+        async with turns.turn(owner):
+            ran.append(owner)
+            await asyncio.sleep(seconds)
+
+    async def all_of_them():
+        await asyncio.gather(*map(one, asked))
+
+    asyncio.run(all_of_them())
+    return ran
+
+
+def test_owners_are_served_in_turn():
+    assert order_of(Turns(1, 1), "aaaabbc") == [*"aabcaba"]
+
+
+def test_no_owner_has_more_than_its_share_at_once():
+    most = 0
+
+    async def one(turns, owner):
+        nonlocal most
+        async with turns.turn(owner):
+            most = max(most, turns.running["a"])
+            await asyncio.sleep(0.01)
+
+    async def all_of_them():
+        turns = Turns(4, 2)
+        await asyncio.gather(*(one(turns, owner) for owner in "aaaaaaab"))
+        return turns
+
+    turns = asyncio.run(all_of_them())
+    assert most == 2
+    assert (turns.queue_length, turns.running.total()) == (0, 0)
+
+
+def test_whoever_gives_up_leaves_the_queue():
+    async def wait(turns, seconds):
+        async with turns.turn("b", seconds):
+            return True
+
+    async def all_of_them():
+        turns = Turns(1, 1)
+        async with turns.turn("a"):
+            gone = asyncio.create_task(wait(turns, None))
+            next_one = asyncio.create_task(wait(turns, None))
+            with pytest.raises(Busy):
+                await wait(turns, 0.01)
+            gone.cancel()
+            assert turns.queue_length >= 1
+        return await next_one, turns
+
+    served, turns = asyncio.run(all_of_them())
+    assert served
+    assert (turns.queue_length, turns.running.total()) == (0, 0)
+
+
+def test_what_is_done_for_a_client_that_went_away_is_cancelled(world, tmp_path):
+    seen = []
+
+    async def application(_, __, ___):
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    messages = [
+        {"type": "http.request", "body": b"", "more_body": False},
+        {"type": "http.disconnect"},
+    ]
+
+    async def receive():
+        await asyncio.sleep(0.01)
+        return messages.pop(0)
+
+    async def send(message):
+        seen.append(message["type"])
+
+    store = world.client.app.state.service.store
+    guard = Guard(application, settings(tmp_path), store)
+    headers = [(b"authorization", f"Bearer {world.keys[CUSTODIAN]}".encode())]
+    scope = {"type": "http", "path": "/api/x", "method": "POST", "headers": headers}
+    asyncio.run(asyncio.wait_for(guard({**scope, "client": ("h", 1)}, receive, send), 5))
+    assert seen == ["cancelled"]
+    assert guard._turns.running.total() == 0
+
+
+# a server that is attacked
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory):
+    with listening(tmp_path_factory.mktemp("attacked"), predictors=1) as world:
+        assert world.register("visits").status_code == 201
+        plan = world.plan(CUSTODIAN, "visits")
+        number = world.released(CUSTODIAN, "visits", plan, "to-be-asked")
+        for name in (GREEDY, PATIENT):
+            body = {"name": name, "role": "analyst", "datasets": ["visits"]}
+            world.keys[name] = world.ask(CUSTODIAN, "POST", "/api/keys", json=body).json()["key"]
+        yield world, f"/api/releases/{number}/predict"
+
+
+def seconds_for_others(world, path):
+    """How long ``/health`` and a small prediction of another key take."""
+    times = []
+    for _ in range(3):
+        start = time.monotonic()
+        assert httpx.get(f"{world.client.base_url}/health", timeout=10).status_code == 200
+        times.append(time.monotonic() - start)
+        start = time.monotonic()
+        assert world.ask(PATIENT, "POST", path, json={"points": [[30.0]]}).status_code == 200
+        served = time.monotonic() - start
+    return max(times), served
+
+
+def test_nine_large_predictions_leave_room_for_others(attacked):
+    world, path = attacked
+    large = {"points": [[20.0 + 0.004 * place] for place in range(10_000)]}
+    found = []
+
+    def greedy():
+        headers = {"Authorization": f"Bearer {world.keys[GREEDY]}"}
+        with httpx.Client(base_url=world.client.base_url, timeout=120) as client:
+            found.append(client.post(path, json=large, headers=headers))
+
+    threads = [threading.Thread(target=greedy) for _ in range(9)]
+    for each in threads:
+        each.start()
+    time.sleep(0.1)
+    health, served = seconds_for_others(world, path)
+    for each in threads:
+        each.join()
+    assert health < 1.0
+    assert served < 5.0
+    statuses = [answer.status_code for answer in found]
+    assert {*statuses} <= {200, 503}
+    assert all(len(each.json()["mean"]) == 10_000 for each in found if each.status_code == 200)
+
+
+def test_parts_of_a_prediction_are_those_of_the_whole(attacked):
+    world, path = attacked
+    points = [[20.0 + 0.03 * place] for place in range(1_200)]
+    whole = world.ask(CUSTODIAN, "POST", path, json={"points": points}).json()
+    some = world.ask(CUSTODIAN, "POST", path, json={"points": points[490:510]}).json()
+    assert whole["coverage"] == 0.9
+    assert whole["low"][490:510] == pytest.approx(some["low"], rel=1e-12)
+    wrong = world.ask(CUSTODIAN, "POST", path, json={"points": [*points, [1.0, 2.0]]})
+    assert (wrong.status_code, wrong.json()["error"]) == (422, "Every point must have 1 cells.")
+
+
+@pytest.mark.parametrize("sent", ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", "a body"])
+def test_slow_headers_and_slow_bodies_leave_room_for_others(attacked, sent):
+    world, path = attacked
+    if sent == "a body":
+        sent = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100000\r\n"
+            f"Authorization: Bearer {world.keys[GREEDY]}\r\n\r\n{{"
+        )
+    place = (world.client.base_url.host, world.client.base_url.port)
+    sockets = [socket.create_connection(place) for _ in range(60)]
+    try:
+        for each in sockets:
+            each.sendall(sent.encode("ascii"))
+        health, served = seconds_for_others(world, path)
+    finally:
+        for each in sockets:
+            each.close()
+    assert health < 1.0
+    assert served < 5.0
