@@ -31,7 +31,7 @@ from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.points import intervals
 from privgp.tables.table import absent, columns_by_name
-from privgp.types import Array, Bounds, RandomState, Table
+from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed
 
@@ -131,8 +131,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        table: Any,
-        y: Any = None,
+        table: UserData,
+        y: UserData = None,
         *,
         inputs: Sequence[str] | None = None,
         plan: Plan | None = None,
@@ -167,7 +167,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         fit_columns(self, X, private, groups, plan, lambda rows: beside, names)
         return self
 
-    def update(self, table: Any, y: Any = None, *, sample_weight: Any = None) -> Self:
+    def update(
+        self, table: UserData, y: UserData = None, *, sample_weight: UserData = None
+    ) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
         Each person's data is measured once, so the guarantee stays (epsilon, delta) for everybody,
@@ -185,12 +187,12 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def refine(
         self,
-        table: Any,
+        table: UserData,
         epsilon: float,
         delta: float = 0.0,
         *,
-        y: Any = None,
-        sample_weight: Any = None,
+        y: UserData = None,
+        sample_weight: UserData = None,
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
@@ -209,7 +211,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return self._fit_further(table, y, (epsilon, delta), sample_weight)
 
     def _fit_further(
-        self, table: Any, y: Any, budget: tuple[float, float] | None, weights: Any
+        self, table: UserData, y: UserData, budget: tuple[float, float] | None, weights: UserData
     ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         check_is_fitted(self)
@@ -221,7 +223,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return self
 
     def epsilon_for(  # type: ignore[override]
-        self, table: Any, error: float, *, sample_weight: Any = None
+        self, table: UserData, error: float, *, sample_weight: UserData = None
     ) -> float:
         """The least epsilon, within 1%, whose plan expects at most this error for every outcome.
 
@@ -269,7 +271,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return self.predict_frame(table, coverage, **asked)
 
     def interval(
-        self, table: Any, coverage: float = 0.9, *, simultaneous: bool = False
+        self, table: UserData, coverage: float = 0.9, *, simultaneous: bool = False
     ) -> tuple[Array, Array]:
         """The ends (low, high) of intervals of all outcomes at the rows of a table.
 
@@ -312,7 +314,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return named
 
     def _input_names(
-        self, given: Mapping[str, Any], inputs: Sequence[str] | None, weights: Any = None
+        self, given: Mapping[str, Any], inputs: Sequence[str] | None, weights: UserData = None
     ) -> tuple[str, ...]:
         """The names of the input columns, none of which is private or names people."""
         named = self._outcomes_by_name()
@@ -356,7 +358,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             )
         return kinds.names if asked is None else asked
 
-    def _outcome_columns(self, given: Mapping[str, Any], y: Any) -> list[Any]:
+    def _outcome_columns(self, given: Mapping[str, Any], y: UserData) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
         declared, has_names = self._outcomes_by_name(), self._has_names(given)
         if has_names and y is not None:
@@ -366,12 +368,17 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
         return [given[name] for name in declared] if has_names else [y]
 
-    def _has_names(self, given: Mapping[str, Any]) -> bool:
+    def _has_names(self, given: Mapping[str, object]) -> bool:
         """Whether the table holds the outcomes: by their names, or as the output of files."""
         return isinstance(self.outcomes, Mapping) or isinstance(given, FileColumns)
 
     def _check_columns(
-        self, given: Mapping[str, Any], X: Any, y: Any, groups: Any, weights: Any = None
+        self,
+        given: Mapping[str, Any],
+        X: UserData,
+        y: UserData,
+        groups: UserData,
+        weights: UserData = None,
     ) -> None:
         """Refuse outcomes that are public elsewhere in the table, or in another order."""
         declared, has_names = self._outcomes_by_name(), self._has_names(given)
@@ -381,7 +388,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         own = {weights: given[weights]} if isinstance(weights, str) else weights
         self._check_given(X, outcomes, groups, exposure=exposures, sample_weight=own)
 
-    def _locate(self, X: Any) -> Array:
+    def _locate(self, X: UserData) -> Array:
         """Where the kernel has the rows of a table, which may have other columns too."""
         check_is_fitted(self)
         given = columns_by_name(X)
@@ -390,7 +397,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _prefixes(self) -> tuple[str, ...]:
         return self.output_names_ if isinstance(self.outcomes, Mapping) else ()
 
-    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
+    def _data(
+        self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
+    ) -> Sealed:
         """What the vault measures of the outcomes, one column each: it reads each by itself."""
         classes = [one._classes() for one in self._alone()]
         return seal_outcomes(y, classes, rows, records, people)
@@ -400,7 +409,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         given: Mapping[str, Any],
         names: Sequence[str],
         inputs: Callable[..., Any],
-        weights: Any = None,
+        weights: UserData = None,
     ) -> tuple[Any, Any, Beside]:
         """The columns of inputs by name, as ``inputs`` takes them, the groups, and the exposures of
         counts and sample weights."""
@@ -425,7 +434,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         )
 
     def _plan_rows(
-        self, given: Mapping[str, Any], names: Sequence[str], weights: Any = None
+        self, given: Mapping[str, Any], names: Sequence[str], weights: UserData = None
     ) -> tuple[Any, Any]:
         """A model that has what is known of the columns, and the rows to plan for."""
         self._check_domain()
@@ -447,7 +456,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         for each in self._outcomes_by_name().values():
             check_rules({"protect": self.protect, "exposure": each.exposure}, ONE)
 
-    def _exposures_by_count(self, given: Mapping[str, Any], rows: int) -> Exposed:
+    def _exposures_by_count(self, given: Mapping[str, object], rows: int) -> Exposed:
         """The exposure of every row of every count, by the count's place."""
         found: dict[int, Array] = {}
         for place, one in enumerate(self._outcomes_by_name().values()):
@@ -458,7 +467,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
                 found[place] = check_exposure(column, rows)
         return found
 
-    def _known_names(self, given: Mapping[str, Any]) -> list[str]:
+    def _known_names(self, given: Mapping[str, object]) -> list[str]:
         """The names of the inputs of the release, all of which the table has."""
         names = [str(name) for name in self.feature_names_in_]
         missing = absent(given, names)

@@ -23,8 +23,6 @@ from privgp.models.rows.files import (
 from privgp.models.rows.fit import (
     NOTHING,
     Aside,
-    Given,
-    Tallied,
     check_names,
     domain,
     fit_columns,
@@ -42,15 +40,14 @@ from privgp.plan.outcomes.exposures import check_weights
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
+from privgp.question.outcomes import UNITS
 from privgp.question.rules import GIVEN, ONE, check_rules
-from privgp.question.units import UNITS
 from privgp.tables.table import in_memory
-from privgp.types import Array, Pair
+from privgp.types import Array, Column, Pair, UserData
 from privgp.vault.labels import seal_outcome
 from privgp.vault.masked import Sealed
-from privgp.vault.roles import check_order
 from privgp.vault.stream import ArrayOutputs
-from privgp.vault.validate import column_names
+from privgp.vault.validate import check_order, column_names
 
 
 class RowsModel(Published):
@@ -58,7 +55,7 @@ class RowsModel(Published):
 
     _declares: ClassVar[type[Parameters]] = Parameters
 
-    def _plan_table(self, X: Any, groups: Any, aside: Aside = NOTHING) -> Plan:
+    def _plan_table(self, X: UserData, groups: UserData, aside: Aside = NOTHING) -> Plan:
         """What a ``fit`` on this table would measure."""
         X = in_memory(X)
         check_order(X=X, groups=groups, **aside.roles)
@@ -75,21 +72,19 @@ class RowsModel(Published):
             asked, X = rows_to_plan(self, X)
         return with_column_names(asked._plan(X, groups, aside, table), names)
 
-    def _plan(self, X: Any, groups: Any, aside: Aside, table: Any) -> Plan:
+    def _plan(self, X: UserData, groups: UserData, aside: Aside, table: UserData) -> Plan:
         """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
         was made of."""
         if self.protect == "records":
-            return self._plan_given(private_count(self, X, groups))
+            return plan_given(self, private_count(self, X, groups))
         if self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
         beside = self._beside(aside, len(X))
-        return self._plan_given(public_rows(self, X, groups, beside, table))
+        return plan_given(self, public_rows(self, X, groups, beside, table))
 
-    def _plan_given(self, rows: Given | Tallied) -> Plan:
-        made: Plan = plan_given(self, rows)
-        return made
-
-    def _fit(self, X: Any, y: Any, groups: Any, plan: Plan | None, aside: Aside = NOTHING) -> Self:
+    def _fit(
+        self, X: UserData, y: UserData, groups: UserData, plan: Plan | None, aside: Aside = NOTHING
+    ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
         self._check_given(
             X, y, groups, **aside.roles
@@ -108,16 +103,16 @@ class RowsModel(Published):
         fit_columns(self, X, y, groups, plan, partial(self._beside, aside), names)
         return self
 
-    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Plan | None) -> None:
+    def _fit_in_blocks(self, X: Array, y: Column, groups: UserData, plan: Plan | None) -> None:
         """The same for many rows in memory, in blocks."""
         rows = array_rows(self, X, groups)
         fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
 
     def _fit_further(
         self,
-        X: Any,
-        y: Any,
-        groups: Any,
+        X: UserData,
+        y: UserData,
+        groups: UserData,
         budget: tuple[float, float] | None,
         aside: Aside = NOTHING,
     ) -> Self:
@@ -140,7 +135,7 @@ class RowsModel(Published):
         measure_further(self, X, y, groups, self._beside(aside, row_count(X)), budget)
         return self
 
-    def _check_weighted(self, X: Any, aside: Aside) -> None:
+    def _check_weighted(self, X: UserData, aside: Aside) -> None:
         """Refuse sample weights where outputs are not summed with weights of ours."""
         if aside.weights is None:
             return
@@ -155,7 +150,9 @@ class RowsModel(Published):
         exposures = self._exposures_by_place(aside.exposure, rows)
         return Beside(exposures, check_weights(aside.weights, rows))
 
-    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
+    def _data(
+        self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
+    ) -> Sealed:
         """What the vault measures: the outputs; with ``records``, the private inputs, both, and whose
         they are where people are protected."""
         return seal_outcome(y, self._classes(), rows, records, people)

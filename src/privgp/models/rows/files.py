@@ -40,11 +40,10 @@ from privgp.question.rules import check_column_roles
 from privgp.release.learn import zeros_of
 from privgp.tables.files import Files, open_files
 from privgp.tables.table import columns_by_name
-from privgp.types import Integers
+from privgp.types import Column, Integers, UserData
 from privgp.vault.masked import Sealed
-from privgp.vault.roles import check_roles
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, seal_files, table_people
-from privgp.vault.validate import column_names
+from privgp.vault.validate import check_roles, column_names
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -94,7 +93,7 @@ class FileInputs:
         """What public columns are, if not all numbers. Private ones are never looked at for it."""
         return file_inputs(self.files, self.names, self.declared)
 
-    def known_by(self, columns: Any) -> FileInputs:
+    def known_by(self, columns: object) -> FileInputs:
         """The same to a model, with what its ``columns`` say where the table was opened without."""
         if columns is None or columns == self.declared:
             return self
@@ -102,7 +101,7 @@ class FileInputs:
             raise ValueError("columns must be given once: to open_table or to the model.")
         return replace(self, declared=columns)
 
-    def people(self, given: Any) -> Any:
+    def people(self, given: object) -> Any:
         """The people to protect, given or of the table."""
         groups = self.groups if given is None else given
         if groups is not None and (not isinstance(groups, Groups) or groups.files != self.files):
@@ -130,7 +129,7 @@ class FileInputs:
     def __len__(self) -> int:
         return self.files.rows
 
-    def rows(self, groups: Any, most: int = MOST_ROWS) -> TableRows | TablePeople:
+    def rows(self, groups: UserData, most: int = MOST_ROWS) -> TableRows | TablePeople:
         """Public rows as they are streamed."""
         if groups is None:
             return TableRows(self.files, self.names, 0, self.files.rows, self.kinds)
@@ -141,7 +140,9 @@ class FileInputs:
         """Whether sums alone of these rows are ever in memory."""
         return is_tallied(model, len(self))
 
-    def source(self, model: Published, people: Any, aside: Aside) -> tuple[Source, tuple[int, ...]]:
+    def source(
+        self, model: Published, people: UserData, aside: Aside
+    ) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
         most = most_rows_of_tally(model, people)
         whose = None if people is None else People.of(people.codes(), most)
@@ -150,7 +151,7 @@ class FileInputs:
         held = FileNumbers(self.files, names, self.kinds)
         return Blocks.of(held, whose, beside), tuple(beside.exposures)
 
-    def _seal(self, y: Any, rows: Any, model: Published) -> Sealed:
+    def _seal(self, y: Column, rows: object, model: Published) -> Sealed:
         """The outcomes, on the way to the pass that sums them."""
         if not isinstance(y, TableOutput):
             raise ValueError(NOT_OURS)
@@ -244,7 +245,7 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def columns_to_plan(
-    model: Published, X: Any, groups: Any = None, aside: Aside = NOTHING
+    model: Published, X: UserData, groups: UserData = None, aside: Aside = NOTHING
 ) -> tuple[Any, Any, Aside]:
     """X, groups and what is beside them of a ``plan``: in memory if they were in files. Of private records their
     number."""
@@ -259,7 +260,7 @@ def columns_to_plan(
 
 
 def columns_to_fit(
-    model: Published, X: Any, y: Any, groups: Any = None, aside: Aside = NOTHING
+    model: Published, X: UserData, y: UserData, groups: UserData = None, aside: Aside = NOTHING
 ) -> tuple[Any, Any, Any, Aside]:
     """X, y, groups and what is beside them of a ``fit``: in memory if they were in files. Private columns are
     gathered by the vault, last of all, which then sees whether the files are still those of before."""
@@ -291,7 +292,7 @@ def private_table(model: Published, X: FileInputs, people: Groups | None) -> Any
     return gather_inputs(X.files, names, kinds)
 
 
-def _numbers(exposure: Any) -> Any:
+def _numbers(exposure: UserData) -> Any:
     """An exposure of every row, in memory."""
     if not isinstance(exposure, FileInputs):
         return exposure
@@ -303,7 +304,7 @@ def _in_memory(aside: Aside) -> Aside:
     return Aside(_numbers(aside.exposure), _numbers(aside.weights))
 
 
-def aside_of(X: Any, exposure: Any = None, weights: Any = None) -> Aside:
+def aside_of(X: UserData, exposure: UserData = None, weights: UserData = None) -> Aside:
     """Exposures and sample weights, given or of a table in files."""
     given = Aside(exposure, weights)
     return X.choose_aside(given) if isinstance(X, FileInputs) else given
@@ -404,7 +405,7 @@ def columns_of(model: Published, table: Any) -> Mapping[str, Any]:
     return FileColumns.of(model, table) if isinstance(table, Table) else columns_by_name(table)
 
 
-def inputs_to_plan(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+def inputs_to_plan(model: Published, given: Mapping[str, object], names: Sequence[str]) -> Any:
     """The input columns of these names, public ones as a table in memory."""
     if not isinstance(given, FileColumns):
         return {name: given[name] for name in names}
@@ -412,7 +413,7 @@ def inputs_to_plan(model: Published, given: Mapping[str, Any], names: Sequence[s
     return X if model.protect == "records" else X.known_by(model.columns).public_table()
 
 
-def inputs_to_fit(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+def inputs_to_fit(model: Published, given: Mapping[str, object], names: Sequence[str]) -> Any:
     """The same, private ones for the vault alone."""
     if isinstance(given, FileColumns) and model.protect == "records":
         return private_table(model, given.inputs(names), given.people)
@@ -426,18 +427,18 @@ def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
     return row_count({name: given[name] for name in names})
 
 
-def is_read_in_blocks(X: Any, model: Published) -> TypeGuard[FileInputs]:
+def is_read_in_blocks(X: UserData, model: Published) -> TypeGuard[FileInputs]:
     """Whether X is a table in files that a model reads in blocks, and never as a whole."""
     return isinstance(X, FileInputs) and bool(model._streams(len(X)))
 
 
-def is_read_in_place(X: Any, model: Published) -> TypeGuard[FileInputs]:
+def is_read_in_place(X: UserData, model: Published) -> TypeGuard[FileInputs]:
     """Whether X is a table in files, or in a database, of which sums alone are ever in memory."""
     return isinstance(X, FileInputs) and X.stays(model)
 
 
 def rows_in_place(
-    model: Published, X: FileInputs, groups: Any, aside: Aside, plan: Plan | None = None
+    model: Published, X: FileInputs, groups: UserData, aside: Aside, plan: Plan | None = None
 ) -> tuple[Any, Tallied]:
     """A model that knows what the columns of a table are, and the tally of its rows."""
     X = X.known_by(model.columns)
@@ -450,8 +451,8 @@ def rows_in_place(
 def fit_in_place(
     model: Published,
     X: FileInputs,
-    y: Any,
-    groups: Any,
+    y: UserData,
+    groups: UserData,
     plan: Plan | None,
     aside: Aside = NOTHING,
 ) -> None:
@@ -465,7 +466,7 @@ def fit_in_place(
     fit_given(model, rows, data, plan, outputs)
 
 
-def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
+def plan_table(model: Published, X: FileInputs, groups: UserData) -> Plan:
     """What a fit on a streamed table would measure."""
     model = copy(model)
     X, rows = _rows_in_blocks(model, X, groups)
@@ -473,7 +474,12 @@ def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
 
 
 def fit_table(
-    model: Published, X: FileInputs, y: Any, groups: Any, plan: Plan | None, watch: Any = None
+    model: Published,
+    X: FileInputs,
+    y: Column,
+    groups: UserData,
+    plan: Plan | None,
+    watch: object = None,
 ) -> None:
     """Measure a streamed table once. Spends."""
     X, rows = _rows_in_blocks(model, X, groups)
@@ -500,7 +506,7 @@ def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
         model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)
 
 
-def _rows_in_blocks(model: Published, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
+def _rows_in_blocks(model: Published, X: FileInputs, groups: UserData) -> tuple[FileInputs, Any]:
     """The inputs as a model knows them, and its rows as they are streamed."""
     X = X.known_by(model.columns)
     groups, model.inputs_ = X.people(groups), X.kinds

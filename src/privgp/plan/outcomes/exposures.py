@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from privgp.types import Array, Pair
+from privgp.types import Array, Pair, UserData
 
 LARGEST = 1e50
 MOST_WEIGHT, MOST_RATIO = 1e50, 1e6  # of sample weights, and of the largest over the least
@@ -28,7 +28,7 @@ class Exposures:
         return cls(unit, exposure * unit)
 
 
-def check_exposure(exposure: Any, rows: int) -> Array:
+def check_exposure(exposure: UserData, rows: int) -> Array:
     """One positive, finite number for every row; 1 where none are given. (rows,)"""
     if exposure is None:
         return np.ones(rows)
@@ -43,7 +43,7 @@ def check_exposure(exposure: Any, rows: int) -> Array:
     return values
 
 
-def check_weights(weights: Any, rows: int) -> Array | None:
+def check_weights(weights: object, rows: int) -> Array | None:
     """Public sample weights, (rows,); None: all rows count alike."""
     if weights is None:
         return None
