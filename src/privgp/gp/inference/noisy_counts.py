@@ -161,7 +161,7 @@ def find_sites(counts: NoisyCounts, K: Array, start: Sites | None = None) -> Fou
     precision[many] = 1.0 / variance_many[many]
     shift[many] = precision[many] * (log_many - offset)[many]
     for share in SHARES:
-        factor, mean, spread = _given(K, precision, shift)
+        factor, mean, spread = _condition(K, precision, shift)
         cavity = 1.0 / np.maximum(1.0 / spread - precision, 1e-9)
         centre = cavity * (mean / spread - shift)
         weights, log_norm = _tilt(table, grid, (centre + offset)[few], cavity[few])
@@ -174,7 +174,7 @@ def find_sites(counts: NoisyCounts, K: Array, start: Sites | None = None) -> Fou
         shift[few] += share * (moved - shift[few])
         if change < CLOSE:
             break
-    factor, _, _ = _given(K, precision, shift)
+    factor, _, _ = _condition(K, precision, shift)
     values, variances = shift / precision, 1.0 / precision
     solved = cho_solve((factor, True), values, check_finite=False)
     evidence = -0.5 * float(values @ solved) - float(np.log(np.diag(factor)).sum())
@@ -185,7 +185,7 @@ def find_sites(counts: NoisyCounts, K: Array, start: Sites | None = None) -> Fou
     return Found(Sites(precision, shift), factor, evidence)
 
 
-def _given(K: Array, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
+def _condition(K: Array, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
     """The factor of the observations' covariance, and mean and variance of f at every bin."""
     variances = 1.0 / precision
     S = K.copy()

@@ -59,7 +59,7 @@ class RowsModel(Published):
         """What a ``fit`` on this table would measure."""
         X = in_memory(X)
         check_order(X=X, groups=groups, **aside.roles)
-        self._check_weighted(X, aside)
+        self._check_weights(X, aside)
         names, asked = names_of(X), self
         if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, aside)
@@ -91,7 +91,7 @@ class RowsModel(Published):
         )  # whose memory a frame in memory need not share
         X = in_memory(X)
         self._check_given(X, y, groups, **aside.roles)
-        self._check_weighted(X, aside)
+        self._check_weights(X, aside)
         if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
@@ -122,7 +122,7 @@ class RowsModel(Published):
         )  # whose memory a frame in memory need not share
         X = in_memory(X)
         self._check_given(X, y, groups, **aside.roles)
-        self._check_weighted(X, aside)
+        self._check_weights(X, aside)
         if is_read_in_place(X, self):
             if len(self._alone()) > 1:
                 check_names(self, column_names(y))
@@ -135,7 +135,7 @@ class RowsModel(Published):
         measure_further(self, X, y, groups, self._beside(aside, row_count(X)), budget)
         return self
 
-    def _check_weighted(self, X: UserData, aside: Aside) -> None:
+    def _check_weights(self, X: UserData, aside: Aside) -> None:
         """Refuse sample weights where outputs are not summed with weights of ours."""
         if aside.weights is None:
             return

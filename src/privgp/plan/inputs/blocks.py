@@ -197,7 +197,7 @@ class Blocks:
         return cls(held, people, exposed, 0, held.rows, largest, rungs)
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         return self.rungs is not None
 
     @property

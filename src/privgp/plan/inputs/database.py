@@ -125,7 +125,7 @@ class DatabaseRows:
         return None if self.groups is None else int(self._about["people"])
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         return False
 
     @property

@@ -100,7 +100,7 @@ class Source(Protocol):
         """The largest of every exposure that counts are counted over."""
 
     @property
-    def weighted(self) -> bool:
+    def has_weights(self) -> bool:
         """Whether the last of the exposures are sample weights."""
 
     def limits(self, engine: Engine) -> Limits: ...
@@ -278,7 +278,7 @@ def tally_of(source: Source, grid: Grid, engine: Engine) -> Tally:
         scale = np.array(source.exposures) / 2.0 ** fraction_bits(source.count)
         mean = (found.sums[:, 1 + inputs :] + 0.5) / counts[:, None] * scale
         exposures = np.minimum(mean, np.array(source.exposures))
-    if source.weighted:
+    if source.has_weights:
         assert exposures is not None
         weights = exposures[:, -1] / source.exposures[-1]
         exposures = exposures[:, :-1] if len(source.exposures) > 1 else None
