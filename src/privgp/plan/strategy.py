@@ -183,6 +183,7 @@ class OutputSums(Sums):
     change : by how much a person changes each of their scaled outputs at most
     expected : (rows,), for counts, what each would be at the unit rate; None for other outputs
     tally : of many rows, those of one fine cell in the place of a row above; None: each row is there
+    scatter : (rows,), the noise variance of every output over the model's; None: the same for all
 
     """
 
@@ -196,6 +197,7 @@ class OutputSums(Sums):
     change: Change = later(WHOLE)
     expected: Array | None = later(None)
     tally: Tally | None = later(None)
+    scatter: Array | None = later(None)
 
     @property
     def sizes(self) -> Array:
@@ -245,10 +247,10 @@ class OutputSums(Sums):
         """Sums of the row weights, and of their squares, at every distinct input, (inputs,) each.
 
         Every row counts as often as what it holds: for counts, what would be expected of it. With sample
-        weights, squares are multiplied by ``scatter``.
+        weights, squares are multiplied by ``spread``.
         """
         g, sizes = self.row_weights, self.sizes
-        return self.per_input(g * sizes), self.per_input(g * g * self.scatter * sizes)
+        return self.per_input(g * sizes), self.per_input(g * g * self.spread * sizes)
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it.
@@ -261,7 +263,7 @@ class OutputSums(Sums):
         """
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
         each = None if self.tally is not None else people
-        given = [part for part in (each, self.expected) if part is not None]
+        given = [part for part in (each, self.expected, self.scatter) if part is not None]
         per_row = (index, self.row_weights, shares, *given)
         fits = (
             self.matrix.ndim == 2
@@ -281,8 +283,8 @@ class OutputSums(Sums):
             fits = fits and np.all(shares * self.tally.each <= 1.0 + 2.0**-40)
         elif fits and people is not None:
             fits = people.min() >= 0 and people.max() < rows
-        if self.expected is not None:
-            fits = fits and self.expected.min() > 0.0
+        for positive in (self.expected, self.scatter):
+            fits = fits and (positive is None or positive.min() > 0.0)
         if not fits:
             raise ValueError(NOT_TOGETHER)
 
@@ -321,8 +323,8 @@ class OutputSums(Sums):
         return effective_count(self.sample_weights, self.repeats)
 
     @property
-    def scatter(self) -> Array:
-        """How much the variance of every row about the function is taken for, as a multiple, (rows,).
+    def spread(self) -> Array:
+        """The variance of every row about the function over the model's, as it is taken for, (rows,).
 
         A model weighs rows by one over their variances, and would undo sample weights wherever rows of
         different weights are in different sums. With variances proportional to one over the weights it
@@ -331,7 +333,8 @@ class OutputSums(Sums):
         """
         own = self.sample_weights
         common = self.add_up(own * own) / self.add_up(own)
-        return common / np.maximum(own, np.finfo(float).tiny)
+        found = common / np.maximum(own, np.finfo(float).tiny)
+        return found if self.scatter is None else found * self.scatter
 
     def float_error(self) -> float:
         """A bound in the norm of the noise, for sums of outputs and then of products.
@@ -373,6 +376,7 @@ class OutputSums(Sums):
             people=np.zeros(len(rows), dtype=np.int64),
             energy_shares=self.energy_shares[rows],
             expected=None if self.expected is None else self.expected[rows],
+            scatter=None if self.scatter is None else self.scatter[rows],
         )
 
     def worst_neighbours(self) -> tuple[Array, Array]:
@@ -418,14 +422,16 @@ class Crowd:
     Attributes
     ----------
     counts : (inputs,), how many there are at every input
+    spread : (inputs,), the sums of their noise variances over the model's; None: as many
 
     """
 
     counts: Array
+    spread: Array | None = None
 
     def masses(self) -> tuple[Array, Array]:
         """Sums of the row weights, and of their squares, at every input."""
-        return self.counts, self.counts
+        return self.counts, self.counts if self.spread is None else self.spread
 
 
 def noise_of(strategy: Measurable, epsilon: float, delta: float) -> Noise:
@@ -468,6 +474,7 @@ def strategy_for_rows(
     expected: Array | None = None,
     tally: Tally | None = None,
     weights: Array | None = None,
+    scatter: Array | None = None,
 ) -> OutputSums:
     """Scale a design so that every person moves the measurement by at most about ``change``.
 
@@ -492,6 +499,8 @@ def strategy_for_rows(
         What every entry of ``index`` stands for, where rows were tallied.
     weights
         (rows,), public sample weights over the largest of them; None: 1 each. A tally has its own.
+    scatter
+        (rows,), the noise variance of every output over the model's; None: the same for all.
 
     """
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
@@ -504,7 +513,8 @@ def strategy_for_rows(
         scale = tally.weights * np.where(tally.each > 1, allowed, 1.0)
         return OutputSums(B, index, scale, people, weight, tally.weights, **more)  # type: ignore[arg-type]
     if people is None:
-        return OutputSums(B, index, own, None, weight, own, change=change, expected=expected)
+        known = {"change": change, "expected": expected, "scatter": scatter}
+        return OutputSums(B, index, own, None, weight, own, **known)  # type: ignore[arg-type]
     counts = np.bincount(people)
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
@@ -516,7 +526,7 @@ def strategy_for_rows(
         B = B * float(scale.min())
         scale = np.ones(len(counts))
     factors = scale[people] * own, people, weight, own / counts[people]
-    return OutputSums(B, index, *factors, change=change, expected=expected)
+    return OutputSums(B, index, *factors, change=change, expected=expected, scatter=scatter)
 
 
 def effective_count(weights: Array, repeats: Array | float = 1.0) -> float:
@@ -554,6 +564,7 @@ def strategy_of_groups(
     expected: Array | None = None,
     tally: Tally | None = None,
     weights: Array | None = None,
+    scatter: Array | None = None,
 ) -> GroupSums:
     """Sums for pure noise that every person moves by at most about ``change`` in total.
 
@@ -563,7 +574,7 @@ def strategy_of_groups(
     ----------
     B
         (groups, inputs), every input in one group.
-    index, people, energy, change, expected, tally, weights
+    index, people, energy, change, expected, tally, weights, scatter
         As in ``strategy_for_rows``.
     law
         The pure noise.
@@ -578,4 +589,5 @@ def strategy_of_groups(
     if change < WHOLE:
         share = CHANGED_TOTAL_SHARE if expected is None else COUNTED_TOTAL_SHARE
         weight = min(weight, share / (WHOLE - change)) if energy else 0.0
-    return GroupSums(B, index, shares, people, weight, shares, law, change, expected, tally)
+    known = law, change, expected, tally, scatter
+    return GroupSums(B, index, shares, people, weight, shares, *known)
