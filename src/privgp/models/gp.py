@@ -108,7 +108,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     @from_inputs_alone
     def plan(
-        self, table: Any, *, inputs: Sequence[str] | None = None, sample_weight: Any = None
+        self, table: Any, *, inputs: Sequence[str] | None = None, sample_weight: UserData = None
     ) -> Plan:
         """What a ``fit`` on this table would measure, and how accurate it would be. Spends nothing.
 
@@ -136,7 +136,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         *,
         inputs: Sequence[str] | None = None,
         plan: Plan | None = None,
-        sample_weight: Any = None,
+        sample_weight: UserData = None,
     ) -> Self:
         """Measure all outcomes once, with noise, and learn from it. The only call that spends.
 

@@ -51,7 +51,7 @@ class Aside:
     weights: UserData = None
 
     @property
-    def roles(self) -> dict[str, Any]:
+    def roles(self) -> dict[str, UserData]:
         """The columns by the names of arguments."""
         return {"exposure": self.exposure, "sample_weight": self.weights}
 
