@@ -24,7 +24,7 @@ from privgp.publish import (
     forget_fits,
     publish,
 )
-from privgp.types import Array, Column, Pair, RandomState, Table
+from privgp.types import Array, Column, Pair, RandomState, Table, UserData
 from privgp.vault.validate import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
@@ -37,7 +37,9 @@ class SpendsAtFit:
     charged_: Receipt
     guarantee_: Guarantee
 
-    def _check_given(self, X: Any, y: Any, groups: Any = None, **others: Any) -> None:
+    def _check_given(
+        self, X: UserData, y: UserData, groups: UserData = None, **others: UserData
+    ) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
         if y is None:
             raise ValueError(

@@ -24,7 +24,6 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.stacking import Stacked, sums_behind
 from privgp.models.rows.fit import (
-    Exposed,
     Given,
     Tallied,
     plan_given,
@@ -98,7 +97,7 @@ class PublicInputs:
     people: Integers | None
 
     @classmethod
-    def of(cls, model: Published, X: Any, groups: Any, beside: Beside) -> Self:
+    def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
         inputs = rows_at(model, X)
         return cls.given_rows(public_rows(model, inputs, groups, beside, X))
 
@@ -113,11 +112,6 @@ class PublicInputs:
         return cast(Array, self.rows.inputs)
 
     @property
-    def exposed(self) -> Exposed:
-        """The exposures of counts, by the place of the output."""
-        return self.rows.exposed
-
-    @property
     def count(self) -> int:
         return len(self.planned)
 
@@ -127,10 +121,10 @@ class PublicInputs:
 
     def _exposures(self, release: Release, place: int) -> Exposures | None:
         """With the unit of the rates that were released of one output, where these are counts."""
-        if place not in self.exposed:
+        if place not in self.rows.exposed:
             return None
         bounds = check_bounds("y_bounds", release.parameters.y_bounds)
-        return Exposures.of(self.exposed[place], bounds, release.parts[0].unit_rate)
+        return Exposures.of(self.rows.exposed[place], bounds, release.parts[0].unit_rate)
 
     def batch(self, release: Release, place: int, *, again: bool) -> int:
         """The batch that these rows are, the next one for new people; refuses what it cannot be.
@@ -218,12 +212,11 @@ class PrivateRecords:
     """Private records. ``planned``: their number; ``people``: how many, where these are protected."""
 
     inputs: ClassVar[None] = None
-    exposed: ClassVar[Exposed] = {}
     planned: int
     people: int | None
 
     @classmethod
-    def of(cls, model: Published, X: Any, groups: Any, beside: Beside) -> Self:
+    def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
         rows = row_count(X)
         return cls(rows, None if groups is None else count_people(groups, rows))
 

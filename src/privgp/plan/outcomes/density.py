@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ REPLACED = 2.0  # counts that one replaced point changes, by 1 each
 NODES = (4, 2, 1, 1, 1)  # of Gauss-Legendre in either half of a bin, for one to five inputs
 
 
-def bins_per_input(bins: Any, inputs: int, points: int, epsilon: float) -> tuple[int, ...]:
+def bins_per_input(bins: object, inputs: int, points: int, epsilon: float) -> tuple[int, ...]:
     """How many bins every input has: as declared, else by the public number of points and the budget."""
     if inputs > len(BINS):
         raise ValueError(f"a density is over at most {len(BINS)} inputs, got x_bounds of {inputs}.")
