@@ -16,7 +16,7 @@ from privgp.ledger.account import Account
 from privgp.models.load import ESTIMATORS
 from privgp.models.published import Published
 from privgp.models.rows.files import FileColumns, columns_of, inputs_to_fit, inputs_to_plan, rows_in
-from privgp.models.rows.fit import Exposed, fit_columns, plan_given, private_count, public_rows
+from privgp.models.rows.fit import Exposed, fit_columns, plan_for_rows, private_count, public_rows
 from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import measure_further
@@ -126,7 +126,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         given = columns_of(self, table)
         names = self._input_names(given, inputs, sample_weight)
         asked, rows = self._plan_rows(given, names, sample_weight)
-        made = replace(plan_given(asked, rows), output_names=tuple(self._outcomes_by_name()))
+        made = replace(plan_for_rows(asked, rows), output_names=tuple(self._outcomes_by_name()))
         return with_column_names(made, names, self.groups)
 
     def fit(
@@ -216,7 +216,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         check_is_fitted(self)
         given = columns_of(self, table)
-        X, groups, beside = self._rows(given, self._known_names(given), inputs_to_fit, weights)
+        X, groups, beside = self._rows(
+            given, self._input_names_of_release(given), inputs_to_fit, weights
+        )
         private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups, weights)
         measure_further(self, X, private, groups, beside, budget)
@@ -386,13 +388,13 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         exposures = {name: given[name] for name in given if name in counted}
         outcomes = {name: given[name] for name in declared} if has_names else y
         own = {weights: given[weights]} if isinstance(weights, str) else weights
-        self._check_given(X, outcomes, groups, exposure=exposures, sample_weight=own)
+        self._check_call(X, outcomes, groups, exposure=exposures, sample_weight=own)
 
     def _locate(self, X: UserData) -> Array:
         """Where the kernel has the rows of a table, which may have other columns too."""
         check_is_fitted(self)
         given = columns_by_name(X)
-        return rows_at(self, {name: given[name] for name in self._known_names(given)})
+        return rows_at(self, {name: given[name] for name in self._input_names_of_release(given)})
 
     def _prefixes(self) -> tuple[str, ...]:
         return self.output_names_ if isinstance(self.outcomes, Mapping) else ()
@@ -462,12 +464,12 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         for place, one in enumerate(self._outcomes_by_name().values()):
             if one.exposure is not None and one.exposure not in given:
                 raise ValueError(f"table has no column {one.exposure!r}, which an exposure names.")
-            if one.is_counted:
+            if one.has_rate:
                 column = None if one.exposure is None else given[one.exposure]
                 found[place] = check_exposure(column, rows)
         return found
 
-    def _known_names(self, given: Mapping[str, object]) -> list[str]:
+    def _input_names_of_release(self, given: Mapping[str, object]) -> list[str]:
         """The names of the inputs of the release, all of which the table has."""
         names = [str(name) for name in self.feature_names_in_]
         missing = absent(given, names)

@@ -278,7 +278,7 @@ def part_of(total: Band, mean: Array, share: Array) -> Band:
     return low, high
 
 
-def released_function(kept: Kept, output: str) -> Released:
+def function_of_release(kept: Kept, output: str) -> Released:
     """The function over the range of its public inputs, or over its declared domain, with the range
     of its noise, in which the prediction without noise lies, point by point, and earlier answers.
     Drawing asks for 200 points, 1,024 on a map, 80 per slice: ValueError if fewer are left."""

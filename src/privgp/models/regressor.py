@@ -368,7 +368,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
-        counted = [place for place, one in enumerate(self._alone()) if one._outcome().is_counted]
+        counted = [place for place, one in enumerate(self._alone()) if one._outcome().has_rate]
         return dict.fromkeys(counted, check_exposure(exposure, rows)) if counted else {}
 
     def _alone(self) -> tuple[Self, ...]:
@@ -438,5 +438,5 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
-    counts = model._outcome().is_counted and model.protect == "records"
+    counts = model._outcome().has_rate and model.protect == "records"
     return Exposures.of(np.ones(1), bounds) if counts else None

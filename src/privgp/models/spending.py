@@ -37,7 +37,7 @@ class SpendsAtFit:
     charged_: Receipt
     guarantee_: Guarantee
 
-    def _check_given(
+    def _check_call(
         self, X: UserData, y: UserData, groups: UserData = None, **others: UserData
     ) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""

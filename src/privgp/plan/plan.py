@@ -325,7 +325,7 @@ class Plan:
         return plot_plan(self, ax)
 
 
-def split_measured(plan: Plan, measured: Any) -> tuple[Measurement, ...]:
+def split_numbers(plan: Plan, measured: Any) -> tuple[Measurement, ...]:
     """What was measured of every outcome."""
     return (measured,) if len(plan.parts) == 1 else tuple(measured)
 
@@ -423,7 +423,7 @@ def rows_of(plan: Plan) -> PlannedRows:
     if first.x_bounds is not None:
         return PrivateInputs(strategy.rows, first.x_bounds, unit_of(first).several_rows)
     if strategy.tally is not None:
-        return PublicInputs.tallied(strategy.tally)
+        return PublicInputs.of_tally(strategy.tally)
     return PublicInputs(np.ascontiguousarray(first.inputs[strategy.index]), strategy.people)
 
 

@@ -117,11 +117,11 @@ class PrivateFunction(KeptEstimator):
 
     def plot(self, ax: Any = None, *, figure: Any = None, output: str = "output") -> Any:
         """The function at a grid's points as a figure; see privgp.models.picture."""
-        from privgp.models.picture import as_map, released_function
+        from privgp.models.picture import as_map, function_of_release
         from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
-        return plot_release(as_map(released_function(self._kept, output)), ax, figure)
+        return plot_release(as_map(function_of_release(self._kept, output)), ax, figure)
 
     def _take(self, kept: Kept) -> None:
         super()._take(kept)

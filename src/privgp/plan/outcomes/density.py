@@ -7,7 +7,7 @@ from numbers import Integral
 import numpy as np
 
 from privgp.plan.bins.bins import Grid
-from privgp.types import Array, Pair
+from privgp.types import Array, Pair, UserData
 
 BINS = (64, 20, 8, 5, 4)  # per input at most, for one to five inputs
 FINE_BINS, MANY = (128, 24, 8, 5, 4), 5000  # the same for at least this many points
@@ -18,7 +18,7 @@ REPLACED = 2.0  # counts that one replaced point changes, by 1 each
 NODES = (4, 2, 1, 1, 1)  # of Gauss-Legendre in either half of a bin, for one to five inputs
 
 
-def bins_per_input(bins: object, inputs: int, points: int, epsilon: float) -> tuple[int, ...]:
+def bins_per_input(bins: UserData, inputs: int, points: int, epsilon: float) -> tuple[int, ...]:
     """How many bins every input has: as declared, else by the public number of points and the budget."""
     if inputs > len(BINS):
         raise ValueError(f"a density is over at most {len(BINS)} inputs, got x_bounds of {inputs}.")
