@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib import import_module
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -34,6 +34,9 @@ from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PUBLIC = (
     "inputs was not given, so every column that is no outcome counts as a public input, and the release "
@@ -298,7 +301,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         with one_thread():
             return intervals(self._released, rows, levels)
 
-    def plot(self, *, figure: Any = None, observation: bool = False, points: Any = None) -> Any:
+    def plot(
+        self, *, figure: Figure | None = None, observation: bool = False, points: UserData = None
+    ) -> Figure:
         """The curve, map or slices of every outcome, one above the other."""
         from privgp.models.picture import plot_several
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -47,6 +47,10 @@ from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table, UserData
 from privgp.vault.labels import seal_columns
 from privgp.vault.masked import Sealed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(eq=False, repr=False)
@@ -317,13 +321,13 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
-        figure: Any = None,
+        figure: Figure | None = None,
         output: str | None = None,
         observation: bool = False,
-        points: Any = None,
-    ) -> Any:
+        points: UserData = None,
+    ) -> Figure:
         """The released curve, map or slices as a figure; see privgp.models.picture.
 
         ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -35,6 +35,10 @@ from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.tables import seal_counts
 from privgp.vault.validate import column_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(eq=False, repr=False)
@@ -189,7 +193,9 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         told = low * cell_volume(asked.grid) >= LEAST_TOLD
         return np.where(told, low, 0.0), high
 
-    def plot(self, ax: Any = None, *, figure: Any = None, output: str | None = None) -> Any:
+    def plot(
+        self, ax: Axes | None = None, *, figure: Figure | None = None, output: str | None = None
+    ) -> Figure:
         """The released intensity as a curve, map or slices."""
         from privgp.models.picture import function_picture, on_paper
         from privgp.pictures.curves import plot_release
