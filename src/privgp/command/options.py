@@ -61,7 +61,18 @@ NEW_DATA_HELP = "A .csv, .csv.gz or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
 OptionalData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
-Outputs = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
+OUTPUTS_HELP = "The private column, or several such as a,b."
+Outputs = Annotated[str, plain(OUTPUTS_HELP, metavar="COLUMN")]
+OptionalOutputs = Annotated[str | None, plain(OUTPUTS_HELP, metavar="COLUMN")]
+DENSITY_HELP = (
+    "Release where the points lie, instead of an output: --inputs are private, with --x-bounds."
+)
+Density = Annotated[bool, plain(DENSITY_HELP, "--density")]
+# What a density of points is asked besides its budget and its inputs.
+WITH_DENSITY = (
+    *("inputs", "epsilon", "delta", "x_bounds", "kernel", "hyperparameters", "mechanism", "dates"),
+    *("numbers", "missing", "delimiter", "decimal_comma", "encoding"),
+)
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 DOCUMENT_HELP = "A .privgp file or a .plan file."
 Document = Annotated[Path, typer.Argument(metavar="FILE", help=DOCUMENT_HELP)]

@@ -132,6 +132,14 @@ COMMANDS: dict[str, Lines] = {
         f"ledger show {LEDGER}", "ledger verify --ledger sqlite:///l.db",
         "ledger export --ledger sqlite:///l.db -o l.json",
     )),
+    "density": release(
+        f"--density --inputs age --x-bounds 0 100 {LAPLACE} --certificate r.html --plot r.png",
+        *LOOK, "predict r.privgp --grid 3 -o p.csv", cells={"age": (0.0, 100.0)},
+    ),
+    "density, planned": Lines((
+        f"plan t.csv --density --inputs age --x-bounds 0 100 {LAPLACE} -o r.plan",
+        "inspect r.plan", "release t.csv --plan r.plan -o r.privgp --json", *LOOK,
+    ), {"age": (0.0, 100.0)}),
     "bounds": Lines((
         "ledger open --ledger sqlite:///l.db --dataset visits --epsilon 9 --delta 1e-4",
         f"bounds t.csv --output cost --epsilon 4 --low 0 {LEDGER} -o r.json",

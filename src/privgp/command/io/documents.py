@@ -102,7 +102,7 @@ class PlanDocument:
         return None
 
     @cached_property
-    def promised(self) -> Guarantee:
+    def own_guarantee(self) -> Guarantee:
         """The guarantee of a release by this plan."""
         assert self.plan.made_for is not None
         made: Guarantee = estimator_for(self.plan.made_for.parameters)._guarantee(self.plan)
@@ -112,7 +112,7 @@ class PlanDocument:
         return self._statement({self.plan.epsilon: plain_error(self.plan)})
 
     def _statement(self, errors: Mapping[float, object]) -> Facts:
-        return plan_statement(self.plan, self.promised, errors)
+        return plan_statement(self.plan, self.own_guarantee, errors)
 
     def describe(self) -> list[str]:
         facts = self.facts()
@@ -123,7 +123,7 @@ class PlanDocument:
             f"A plan, hash {facts['hash']}. Nothing has been spent.",
             "",
             "A release by this plan would have this guarantee:",
-            self.promised.describe(),
+            self.own_guarantee.describe(),
             "",
             *columns,
             *facts["description"].splitlines(),
