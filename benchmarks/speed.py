@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.speed``: plan and fit at 4,900 rows and 4 inputs as a multiple of one kernel
 matrix, its Cholesky factor and one solve; peak memory as a multiple of that matrix; the designs'
-times and certified gaps; and a million rows through inducing inputs, see benchmarks.many_rows.
+times and certified gaps; a million rows through inducing inputs, see benchmarks.many_rows; and predictions
+as multiples of scikit-learn's, see benchmarks.predictions.
 """
 
 from __future__ import annotations
@@ -96,12 +97,11 @@ def designs() -> list[dict[str, Any]]:
     return out
 
 
-def many_rows() -> dict[str, Any]:
-    """In a process of its own, with one BLAS thread in each of its threads."""
-    command = [sys.executable, "-m", "benchmarks.many_rows"]
+def own_process(module: str) -> Any:
+    """What another benchmark prints, in a process of its own."""
+    command = [sys.executable, "-m", f"benchmarks.{module}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def main() -> None:
@@ -113,7 +113,9 @@ def main() -> None:
         best = {task: min(r["seconds"] for r in results) for task, results in runs.items()}
         memory = {task: min(r["arrays"] for r in results) for task, results in runs.items()}
         status.update("measuring a million rows")
-        many = many_rows()
+        many = own_process("many_rows")
+        status.update("measuring predictions")
+        predictions = own_process("predictions")
         status.update("measuring designs")
         report = {
             "machine": {"processor": platform.processor(), "cores": os.cpu_count(),
@@ -128,6 +130,7 @@ def main() -> None:
             "peak_memory_multiple": {task: round(value, 2) for task, value in memory.items()},
             "designs": designs(),
             "many_rows": many,
+            "predictions": predictions,
         }  # fmt: skip
     print(json.dumps(report, indent=2))
 

@@ -87,14 +87,18 @@ def test_the_test_files_that_a_page_names_exist(page):
 
 
 @every_page
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
+    page, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setattr(
         "privgp.command.io.documents.EPSILONS", (0.5, 2.0)
     )  # it plans anew for each
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    for language, line, block in blocks_of(read(page)):
+    text = read(page)
+    for language, line, block in blocks_of(text):
+        capsys.readouterr()
         if language == "python":
             # Empty lines before the code make tracebacks name the page's own lines.
             code = compile("\n" * line + block, str(page), "exec", dont_inherit=True)
@@ -102,6 +106,30 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
         elif language == "sh":
             for words in shell_lines(block):
                 run_shell(words)
+        if language in RUN and (shown := shown_output(text, line, block)) is not None:
+            assert agrees(capsys.readouterr().out, shown), f"{named(page)}, line {line}"
+
+
+def shown_output(text: str, line: int, block: str) -> str | None:
+    """The block of text that directly follows a block of code: what the code prints."""
+    rest = "\n".join(text.split("\n")[line + block.count("\n") + 1 :])
+    found = re.match(r"\s*```text\n(.*?)^```$", rest, re.MULTILINE | re.DOTALL)
+    return found and found[1]
+
+
+def agrees(printed: str, shown: str) -> bool:
+    """Whether both have the same words; ``...`` on the page stands for anything."""
+    pattern = ".*".join(re.escape(" ".join(part.split())) for part in shown.split("..."))
+    return re.fullmatch(pattern, " ".join(printed.split()), re.DOTALL) is not None
+
+
+def test_an_output_that_differs_is_found():
+    page = "```python\nprint(1, 2.5)\n```\n\n```text\n1 ...\n```\n"
+    ((_, line, block), _) = blocks_of(page)
+    shown = shown_output(page, line, block)
+    assert shown is not None
+    assert agrees("1 2.5\n", shown)
+    assert not agrees("2 2.5\n", shown)
 
 
 @every_page
@@ -135,11 +163,11 @@ def test_no_page_has_words_that_mean_nothing_to_readers(page):
     assert not FORBIDDEN.search(read(page))
 
 
-def test_the_index_lists_every_page():
-    linked = {(DOCS / target).resolve() for target in LINK.findall(read(DOCS / "README.md"))}
-    missing = [page for page in sorted(DOCS.glob("*.md")) if page.resolve() not in linked]
-    assert [page.name for page in missing] == ["README.md"]
-    assert (DOCS / "proofs" / "README.md").resolve() in linked
+def test_the_navigation_has_every_page_once():
+    listed = re.findall(r"([\w/-]+\.md)$", read(ROOT / "mkdocs.yml"), re.MULTILINE)
+    ours = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
+    assert not ours - set(listed)
+    assert len(set(listed)) == len(listed)
 
 
 # The reference: everything public is on the page, and everything on the page is there.

@@ -542,6 +542,48 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     return Chosen(run, pair, lambda: 2.0 * moved / 2.5, law, 2.5, worst=worst)
 
 
+BLOCKS = np.repeat([[0.0], [1.0]], 2, axis=0).repeat(2, axis=0)  # two blocks of two places
+
+
+def of_blocks() -> tuple[np.ndarray, np.ndarray]:
+    """Outputs of two blocks of four rows. Three of four are equal in both blocks, or the first block has a
+    step from one place to the other: its last output is at either bound."""
+    rough = np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0])
+    step = rough.copy()
+    step[6] = 0.0
+    return step, rough
+
+
+def blocks(method: str, law: Any) -> Chosen:
+    """Two candidates, of which one suits a step and the other none: the first block changes its mind."""
+    model = PrivateGPRegressor(
+        RBF(100.0, "fixed"), 1e-4, y_bounds=(0, 1), protect="records", x_bounds=(0, 1), mechanism="laplace",
+    )  # fmt: skip
+    search = PrivateGridSearchCV(
+        model, {"kernel__length_scale": [100.0, 0.05]}, method=method, epsilon=6.0, delta=0.0,
+        selection_share=0.5, blocks=2,
+    )  # fmt: skip
+    return Chosen(
+        lambda y: clone(search).fit(BLOCKS, y), of_blocks, lambda: 2.0 / 2 / 3.0, law, 3.0
+    )
+
+
+def measured_blocks() -> Measured:
+    """Noisy mean losses of two blocks, of which one may move from 0 to 1."""
+    model = PrivateGPRegressor(
+        RBF(0.05), 1e-4, y_bounds=(0, 1), protect="records", x_bounds=(0, 1), mechanism="laplace"
+    )
+    search = PrivateBayesSearchCV(
+        model, {"kernel__length_scale": [0.05, 0.1]}, epsilon=16.0, delta=0.02, n_iter=1,
+        final_share=0.0, selection_share=0.5, blocks=2,
+    )  # fmt: skip
+    mu = lambda g: Promise(mu=1.0 / g.noise_multipliers[0])  # noqa: E731
+    apart = lambda exact: (exact, exact + 0.5)  # noqa: E731
+    return Measured(
+        lambda y: clone(search).fit(BLOCKS, y), of_blocks, part=0, promise=mu, worst=apart
+    )
+
+
 # (name, public class, what is attacked); names of options stand in the name as users write them.
 ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("bounds", PrivateBounds, found_bounds(20_000)),
@@ -799,6 +841,13 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         PrivateGridSearchCV,
         validated("exponential", exponential_probabilities, 6),
     ),
+    (
+        "permute-and-flip, blocks",
+        PrivateGridSearchCV,
+        blocks("permute-and-flip", permute_and_flip_probabilities),
+    ),
+    ("exponential, blocks", PrivateGridSearchCV, blocks("exponential", exponential_probabilities)),
+    ("measured, blocks", PrivateBayesSearchCV, measured_blocks()),
     ("measured", PrivateBayesSearchCV, bayes()),
     ("kusner, setting", PrivateBayesSearchCV, bayes("kusner", "setting")),
     ("kusner, score", PrivateBayesSearchCV, bayes("kusner", "score")),

@@ -41,6 +41,7 @@ PRIVATE_PARAMETERS = {
 }  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
+    "_public_inputs X": "read only where no declared domain makes inputs private",
     "make_plan X": "with --protect records, which makes inputs private, it takes their number alone",
     "_check X": "a grid search protects outputs alone, so its inputs are public",
     "_measure X": "an update hands it on as it is: the vault reads it where it is private",
@@ -55,7 +56,7 @@ READERS = {
 # about public arguments only.
 RELEASED = {
     "measure", "measure_twice", "measure_loss", "kusner_search", "choose",
-    "choose_by_validation", "choose_by_residuals", "ask", "count_new",
+    "choose_by_validation", "choose_by_residuals", "choose_by_blocks", "measure_block_loss", "ask", "count_new",
     "person_ids", "person_codes", "table_people", "count_people", "column_names", "make_loss",
     "score_sensitivity", "parameters", "fingerprint", "class_texts", "complete_rows",
 }  # fmt: skip
@@ -69,7 +70,7 @@ PUBLIC_CLASSES = {"Loss", "Finished"}
 # What may be asked of anything private: its length, the names and types of its columns, and of a kept
 # state what was declared or published (``numbers`` are noisy).
 PUBLIC_ATTRIBUTES = {
-    "rows", "height", "model", "points", "answers", "guarantee", "names", "noise", "y_bounds",
+    "rows", "height", "model", "points", "answers", "guarantee", "stated", "names", "noise", "y_bounds",
     "norm", "seed", "epsilon", "delta", "sensitivity", "dominance", "dtype", "columns",
     "numbers", "most", "ask", "loss", "totals",
 }  # fmt: skip

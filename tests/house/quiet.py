@@ -27,6 +27,7 @@ FROM_PLAN = {
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",
     "MAX_POINTS", "MOST_POINTS", "Inputs", "Tally", "Blocks", "sum_parts", "keys_of", "DatabaseRows", "KEY",
+    "Dealt", "Trial",
 }  # fmt: skip
 
 SPEAKING = {"print", "open", "input", "breakpoint", "exec", "eval", "repr", "__import__", "compile"}

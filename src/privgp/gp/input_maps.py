@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Annotated
 
 import numpy as np
@@ -39,26 +41,34 @@ class InputMap:
         """What tells maps apart."""
         return self.share, self.knots.tobytes(), self.ranks.tobytes(), self.plain
 
+    @cached_property
+    def _curves(self) -> list[Callable[[Array], Array]]:
+        """The rank of a coordinate, for every column."""
+        pairs = zip(self.knots.T, self.ranks.T, strict=True)
+        return [_smooth_ranks(knots, ranks) for knots, ranks in pairs]
+
     def __call__(self, X: Array) -> Array:
         """The mapped rows of X, (rows, columns)."""
         if self.share == 0.0:
             return X
-        ranked = np.column_stack(
-            [_smooth_rank(X[:, j], self.knots[:, j], self.ranks[:, j]) for j in range(X.shape[1])]
-        )
+        ranked = np.column_stack([own(X[:, j]) for j, own in enumerate(self._curves)])
         mapped = (1.0 - self.share) * X + self.share * ranked
         plain = list(self.plain or ())
         mapped[:, plain] = X[:, plain]
         return mapped
 
 
-def _smooth_rank(x: Array, knots: Array, ranks: Array) -> Array:
+def _smooth_ranks(knots: Array, ranks: Array) -> Callable[[Array], Array]:
     """A smooth monotone curve through the knots, constant beyond them."""
     places, first = np.unique(knots, return_index=True)
-    if len(places) == 1:
-        return np.full(len(x), ranks[0])
-    curve = PchipInterpolator(places, ranks[first])
-    return np.asarray(curve(np.clip(x, places[0], places[-1])))
+    curve = PchipInterpolator(places, ranks[first]) if len(places) > 1 else None
+    return partial(_rank, curve, float(ranks[0]), (places[0], places[-1]))
+
+
+def _rank(
+    curve: PchipInterpolator | None, single: float, ends: tuple[float, float], x: Array
+) -> Array:
+    return np.full(len(x), single) if curve is None else np.asarray(curve(np.clip(x, *ends)))
 
 
 def blend_ranks(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap:

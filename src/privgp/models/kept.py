@@ -1,7 +1,7 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,6 +11,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privgp.models.promise import seeds
 from privgp.models.rows.tables import numbers_only
 from privgp.models.spending import SpendsAtFit
+from privgp.plan.inputs.arguments import check_bounds
+from privgp.privacy.guarantee import Guarantee
+from privgp.publish import Receipt
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM
@@ -22,6 +25,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     """What functions and paths have in common: they ask what the vault keeps, and its file."""
 
     _kept: Kept
+    y_bounds: Sequence[float] | None
     _CODEC: ClassVar[Codec]
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
@@ -74,8 +78,18 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop("feature_names_in_", None)
             if c.names is not None:
                 self.feature_names_in_ = np.array(c.names, dtype=object)
-            self.guarantee_ = c.guarantee
+            self.guarantee_ = c.guarantee if c.stated is None else c.stated
             self._kept = kept
+
+    def _rehearsal_outputs(self, rows: int) -> Array:
+        """Outputs to rehearse with, in the middle of their bounds."""
+        return np.full(rows, np.mean(check_bounds("y_bounds", self.y_bounds)))
+
+    def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:
+        """State the guarantee and the charge of a search that this model was chosen by."""
+        self._kept.state(guarantee)
+        self.guarantee_ = guarantee
+        self._keep_receipt(receipt)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_kept")

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import validate_data
 
@@ -13,9 +14,10 @@ from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator, names_of
 from privgp.models.rows.tables import numbers_only
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
+from privgp.plan.search.folds import Trial
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.excursions import Excursion, check_vote, smooth_paths
-from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.types import Array, Bounds, Column, Pair, RandomState, Table
 from privgp.vault.states.files import PATHS
 from privgp.vault.states.kept import Kept
 from privgp.vault.states.paths import PathContents, first_path_draws
@@ -115,6 +117,22 @@ class PosteriorPaths(KeptEstimator):
             paths = smooth_paths(points, paths, smoothing)
         names = names_of(self)
         return Excursion(points, float(threshold), float(vote), paths, names, self.guarantee_)
+
+    def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
+        """An unfitted copy that spends at most this budget: its noise variance is raised if necessary."""
+        made: Self = clone(self).set_params(delta=delta)
+        if made.guarantee_for(rows).epsilon > epsilon:
+            made.set_params(noise_variance=made.calibrate(epsilon, rows).noise_variance)
+        return made
+
+    def _domain(self) -> tuple[Pair, ...]:
+        return self._model().domain
+
+    def _trial(self, X: Array | None, rows: int) -> Trial:
+        """A draw of the posterior, with its extra noise."""
+        model = self._model()
+        known = model.kernel, model.noise_variance, model.y_bounds
+        return Trial(*known, added=model.extra_noise**2, is_draw=True)
 
     def _model(self) -> PathModel:
         return path_model(self.get_params(deep=False))

@@ -262,10 +262,6 @@ class Published(Queries, SpendsAtFit):
         self.guarantee_ = guarantee
         self._keep_receipt(receipt)
 
-    def _classes(self) -> Any:
-        """The declared classes of a label; None where outputs are numbers."""
-        return None
-
     def _streams(self, rows: int) -> bool:
         """Whether so many rows are read in blocks, so that they need not be in memory."""
         return False

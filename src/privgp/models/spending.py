@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -13,9 +13,18 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
 from privgp.plan.fingerprint import fingerprint
+from privgp.plan.search.folds import Trial
 from privgp.privacy.guarantee import Guarantee
-from privgp.publish import Measured, Payer, Receipt, Released, check_account, publish
-from privgp.types import Array
+from privgp.publish import (
+    Measured,
+    Payer,
+    Receipt,
+    Released,
+    check_account,
+    forget_fits,
+    publish,
+)
+from privgp.types import Array, Column, Pair, RandomState, Table
 from privgp.vault.roles import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
@@ -26,6 +35,7 @@ class SpendsAtFit:
 
     ledger: Any
     charged_: Receipt
+    guarantee_: Guarantee
 
     def _check_given(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
@@ -77,6 +87,50 @@ class SpendsAtFit:
         else:
             self.charged_ = receipt
 
+    # What a search by blocks of private rows asks of its estimator (docs/proofs/blocks.md).
+
+    def _domain(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        raise ValueError(
+            f"a {type(self).__name__} has no kernel to choose: give a PrivateGPRegressor, a "
+            "PrivateGPClassifier, a PrivateFunction or PosteriorPaths."
+        )
+
+    def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
+        """An unfitted copy that spends at most this budget on so many rows, with fixed hyperparameters."""
+        raise NotImplementedError
+
+    def _rehearsal_outputs(self, rows: int) -> Array:
+        """Outputs to rehearse with."""
+        raise NotImplementedError
+
+    def _fit_for_search(self, X: Table | None, y: Column) -> Self:
+        """Fit, within the budget of a search, which is charged for it."""
+        with forget_fits():
+            return self.fit(X, y)  # type: ignore[attr-defined, no-any-return]
+
+    def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:
+        """State the guarantee and the charge of a search that this model was chosen by."""
+        raise NotImplementedError
+
+    def _trial(self, X: Array | None, rows: int) -> Trial:
+        """What such a copy would release of so many rows; ``X``: public inputs, None if they are private."""
+        raise NotImplementedError
+
+    def _classes(self) -> Any:
+        """The declared classes of a label; None where outputs are numbers."""
+        return None
+
+
+class Search(SpendsAtFit):
+    """What searches have in common: one budget for a choice and for what is then released."""
+
+    estimator: BaseEstimator
+    epsilon: float
+    delta: float
+    blocks: int | None
+    random_state: RandomState
+
 
 class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
@@ -90,6 +144,11 @@ class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: 
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def has_private_rows(estimator: object) -> bool:
+    """Whether an estimator measures private rows itself, so that a search by these rows needs no others."""
+    return isinstance(estimator, SpendsAtFit)
 
 
 def refuse_spenders(**arguments: Any) -> None:

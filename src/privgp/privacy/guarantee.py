@@ -369,10 +369,9 @@ def promise(
 
     """
     (epsilon, delta), spent = budget, _join(events)
-    pure = bool(spent.pure_epsilons) and not (spent.noise_multipliers or spent.path_curves)
     return Guarantee(
         epsilon=float(epsilon),
-        delta=0.0 if pure else float(delta),
+        delta=0.0 if spent.is_pure else float(delta),
         assumptions=tuple(assumptions),
         mechanism=mechanism,
         sampler=SIMULATED_SAMPLER if simulated else sampler,

@@ -1,7 +1,10 @@
 """One of many candidates, chosen by how well each predicts private values. Only the index of the
-chosen candidate leaves; utilities stay here. Proof: docs/proofs/select.md."""
+chosen candidate leaves, or a noisy mean; utilities stay here. Proofs: docs/proofs/select.md, and of blocks
+of rows, each of which judges the candidates by its own rows alone, docs/proofs/blocks.md."""
 
-from collections.abc import Iterable, Sequence
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,17 +13,30 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.measures import max_divergence, zero_concentrated_divergence
 from opendp.metrics import linf_distance
 from opendp.mod import enable_features
+from scipy.linalg import cho_factor, cho_solve
 
+from privgp.gp.kernels.evaluate import diagonal, evaluate
+from privgp.gp.threads import one_thread
+from privgp.plan.search.folds import Dealt, Trial
+from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, ResidualBound, selection_scale
 from privgp.types import Array, Integers, Pair, Random
+from privgp.vault.labels import shares_of_each
+from privgp.vault.masked import Sealed, unseal
+from privgp.vault.noise import add_noise
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
-from privgp.vault.validate import clip_outputs
+from privgp.vault.validate import clip_inputs, clip_outputs
 
 CHOICES = PERMUTE_AND_FLIP, EXPONENTIAL = "permute-and-flip", "exponential"
 SELECTION_SAMPLER = (
     "permute-and-flip or exponential mechanism in exact rational arithmetic (OpenDP), "
     "cryptographic randomness"
 )
+
+JITTER = 1e-10  # of the kernel's variance
+# Noise variance over the kernel's down to which that of a block is lowered: outputs have noise of their own.
+RIDGE = 0.1
+LEAST, MOST = 1e-6, 1e6  # of square errors and spreads, which count as these beyond
 
 # its folds, and the noise: a public number in units of half the bounds' width, where |u| <= 1
 Candidate = tuple[Iterable[Fold], float]
@@ -143,3 +159,111 @@ def root_utilities(
         utilities.append(-float(np.sqrt(energy + noise**2)))
         largest = max(largest, bound.sensitivity(noise, people))
     return np.array(utilities), largest
+
+
+def choose_by_blocks(
+    method: str,
+    data: Sealed,
+    dealt: Dealt,
+    trials: Sequence[Trial],
+    epsilon: float,
+    rng: Random = None,
+) -> int:
+    """Which candidate the blocks find best: its index, epsilon-private.
+
+    Parameters
+    ----------
+    method, epsilon, rng
+        As in ``privgp.vault.select.choose``.
+    data
+        Private: (X, y), sealed.
+    dealt
+        How rows become blocks.
+    trials
+        The candidates.
+
+    """
+    logs = np.log([block_errors(data, dealt, trial)[0] for trial in trials])
+    worst, best = logs.max(axis=0), logs.min(axis=0)
+    apart = np.where(worst > best, worst - best, 1.0)
+    scores = np.clip((worst - logs) / apart, 0.0, 1.0)
+    utilities = np.array([math.fsum(each) / dealt.blocks for each in scores])
+    return choose(method, utilities, score_sensitivity(dealt.blocks), epsilon, rng)
+
+
+def measure_block_loss(
+    data: Sealed, dealt: Dealt, trial: Trial, noise: GaussianNoise, rng: Random = None
+) -> float:
+    """The mean over blocks of error / (error + spread), plus noise: spends this step's share of the budget.
+
+    Parameters
+    ----------
+    data, dealt
+        As in ``choose_by_blocks``.
+    trial
+        The candidate.
+    noise
+        Noise of this step.
+    rng
+        Generator of a simulation; None for the noise that protects.
+
+    """
+    errors, spreads = block_errors(data, dealt, trial)
+    losses = np.clip(errors / (errors + spreads), 0.0, 1.0)
+    mean = min(1.0, math.fsum(losses) / dealt.blocks)
+    return float(add_noise(np.array([mean]), noise, rng)[0])
+
+
+def block_errors(data: Sealed, dealt: Dealt, trial: Trial) -> tuple[Array, Array]:
+    """The expected square error of a candidate on every block, and the spread of the block's outputs.
+
+    Returns
+    -------
+    errors, spreads : Array
+        (blocks,) each, between ``LEAST`` and ``MOST``, each made of one block's rows alone. Private.
+
+    """
+    X, u = _rows(data, dealt, trial)
+    half = 0.5 * trial.bounds[1] - 0.5 * trial.bounds[0]
+    blocks = [slice(block, None, dealt.blocks) for block in range(dealt.blocks)]
+    with one_thread(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        errors = [_error(X[block], u[block], trial, dealt.rows, half) for block in blocks]
+        spreads = [float(u[block].var(axis=0).mean()) for block in blocks]
+    return np.clip(errors, LEAST, MOST), np.clip(spreads, LEAST, MOST)
+
+
+def _rows(data: Sealed, dealt: Dealt, trial: Trial) -> tuple[Array, Array]:
+    """Inputs, in the domain where there is one, and outputs in [-1, 1], one column or one per class."""
+    inputs, values = unseal(data)
+    if dealt.domain is not None:
+        inputs = clip_inputs(inputs, *np.array(dealt.domain, dtype=float).T)
+    if trial.classes > 2:
+        return inputs, 2.0 * np.column_stack([*shares_of_each(values, trial.classes)]) - 1.0
+    return inputs, clip_outputs(values, dealt.rows, trial.bounds)[:, None]
+
+
+def _error(X: Array, u: Array, trial: Trial, rows: int, half: float) -> float:
+    """The expected square error on one block; the largest if it cannot be computed."""
+    try:
+        error = float(np.concatenate([*_errors(X, u, trial, rows, half)]).mean())
+    except Exception:  # of a kernel or a solver, whatever the rows are
+        return MOST
+    return error if math.isfinite(error) else MOST
+
+
+def _errors(X: Array, u: Array, trial: Trial, rows: int, half: float) -> Iterator[Array]:
+    """Expected square errors at each half of a block's rows, given the other half, (half, outputs) each."""
+    for first in (0, 1):
+        known, rest = slice(first, None, 2), slice(1 - first, None, 2)
+        K, cross = evaluate(trial.kernel, X[known]), evaluate(trial.kernel, X[rest], X[known])
+        own, noise = diagonal(trial.kernel, X[known]), trial.noise_variance
+        ridge = max(noise * len(K) / rows, min(noise, RIDGE * float(own.mean())))
+        K.flat[:: len(K) + 1] += ridge + JITTER * own
+        factor = cho_factor(K, lower=True)
+        mean = np.clip(cross @ cho_solve(factor, u[known]), -1.0, 1.0)
+        spread = np.full(len(cross), trial.added)
+        if trial.is_draw:
+            explained = np.einsum("ij,ji->i", cross, cho_solve(factor, cross.T))
+            spread += np.maximum(diagonal(trial.kernel, X[rest]) - explained, 0.0)
+        yield np.square(mean - u[rest]) + (spread / half**2)[:, None]

@@ -20,15 +20,17 @@ from privgp import (
     Label,
     Ledger,
     Number,
+    PosteriorPaths,
     PrivateFunction,
     PrivateGP,
     PrivateGPClassifier,
     PrivateGPRegressor,
+    PrivateGridSearchCV,
     open_table,
 )
 from privgp.release.certificate import page
 from tests.adversary.attacks import Released
-from tests.adversary.mechanisms import BUDGET, FEW, ROWS, ends_of_person
+from tests.adversary.mechanisms import BLOCKS, BUDGET, FEW, ROWS, ends_of_person, of_blocks
 from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_people
 from tests.adversary.replay.leaving import Left, of_files, of_object
 from tests.adversary.replay.tables import ENDS, table, table_with
@@ -110,6 +112,26 @@ def two_stages(groups: Any = None, **settings: Any) -> Estimator:
     y = np.tile(np.linspace(0.2, 0.7, len(INPUTS)), (2, 1))
     y[:, PEOPLE == 0 if groups is not None else slice(0, 1)] = [[0.0], [1.0]]
     return Estimator(lambda y, _: clone(model).fit(INPUTS, y, groups=groups), lambda: (y[0], y[1]))
+
+
+def chosen_by_blocks(model: Any) -> Estimator:
+    """A model with one of two kernels, chosen by two blocks of the rows, which one output changes."""
+    name = next(each for each in model.get_params() if each.endswith("length_scale"))
+    search = PrivateGridSearchCV(
+        model,
+        {name: [100.0, 0.01]},
+        method="permute-and-flip",
+        epsilon=1000.0,
+        delta=0.01,
+        blocks=2,
+    )
+
+    def fit(y: Any, _: Path) -> Any:
+        found = clone(search).fit(BLOCKS, y).best_estimator_
+        found.release(BLOCKS[2:6])
+        return found
+
+    return Estimator(fit, of_blocks)
 
 
 def from_database(groups: str | None = None) -> Estimator:
@@ -238,6 +260,12 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
     "PrivateGPRegressor, residuals about a learned curve": two_stages(),
     "PrivateGPRegressor, residuals of people": two_stages(PEOPLE, mechanism="gaussian"),
+    "PrivateGridSearchCV, blocks, then paths": chosen_by_blocks(
+        PosteriorPaths(Matern(1.0, nu=0.5), 1e-3, domain=(0, 1), y_bounds=(0, 1), delta=0.01)
+    ),
+    "PrivateGridSearchCV, blocks, then a function": chosen_by_blocks(
+        PrivateFunction(Matern(1.0, nu=2.5), 1e-3, **BUDGET)
+    ),
     "PrivateGPRegressor, database": from_database(),
     "PrivateGPRegressor, database of people": from_database("who"),
     **{f"files of {what}": row for what, row in FILES.items()},

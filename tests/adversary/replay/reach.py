@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from privgp import Guarantee
+from privgp.privacy.noise import DELTA_SLACK
 from tests.adversary.replay.freezing import Draw
 
 PURE: dict[str, Callable[[np.ndarray], float]] = {
@@ -41,6 +42,8 @@ def reached(
     epsilons = max(math.fsum(event.pure_epsilons) for event in guarantee.events)
     if not (guarantee.mu or epsilons):  # under an assumption: nothing but epsilon is stated
         epsilons = guarantee.epsilon
+    if guarantee.delta_slack > DELTA_SLACK and not guarantee.mu:
+        gaussian = 0.0  # a release of which only epsilon and delta are stated, after a choice
     parts = {"gaussian": (gaussian, guarantee.mu), "pure": (pure, epsilons)}
     return {
         kind: apart / stated if stated else math.inf

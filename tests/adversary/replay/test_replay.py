@@ -31,6 +31,9 @@ LEAST = {
     "missing": 0.2,
     "permute-and-flip, choice": 0.3,  # the bound adds up the moves of all folds in one direction
     "permute-and-flip, release": 0.3,
+    "measured, blocks": 0.7,  # an error of one block is never 0 or infinite
+    "blocks, then a function": 0.0,  # whose noise outweighs what an output changes in a block
+    "blocks, then": 0.2,  # the noise of the release has rows of its own
     "grid, permute-and-flip": 0.3,
     "grid, exponential": 0.3,
 }

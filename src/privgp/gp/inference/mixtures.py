@@ -12,6 +12,7 @@ from privgp.types import Array
 
 STEPS = 60  # at most
 CLOSE = 1e-8  # of the std: a step as small as this is the last one
+SHORT = 1e-3  # of the least std of a component: after such a step about its cube is left
 LEAST_INSIDE = 1e-6
 DENSITY = 1.0 / np.sqrt(2.0 * np.pi)
 
@@ -89,7 +90,7 @@ class Mixture:
         return np.clip(np.where(inside > LEAST_INSIDE, within, 1.0 - below), 0.0, 1.0)
 
     def _find(self, level: Array | float, low: Array, high: Array) -> Array:
-        """Where the share below is ``level``, between two ends: Newton's steps, halvings where these leave
+        """Where the share below is ``level``, between two ends: Halley's steps, halvings where these leave
         the ends, (points,)."""
         std = np.sqrt(np.maximum(self.variances, 1e-300))
         level, open_ = np.broadcast_to(level, low.shape), np.arange(len(low))
@@ -98,21 +99,30 @@ class Mixture:
         spread = np.sqrt(weights @ (self.variances + np.square(self.means - mean)))
         safe = np.clip(level, 1e-12, 1.0 - 1e-12)
         out = np.clip(mean + ndtri(safe) * spread, low, high)
+        centres, rates = self.means, 1.0 / std
         for _ in range(STEPS):
-            x, s = out[open_], std[:, open_]
-            z = (x - self.means[:, open_]) / s
+            x = out[open_]
+            z = (x - centres) * rates
             excess = weights @ ndtr(z) - level[open_]
-            slope = weights @ (np.exp(-0.5 * z * z) / s) * DENSITY
+            density = np.exp(-0.5 * z * z) * rates
+            slope = weights @ density * DENSITY
+            bend = -(weights @ (density * z * rates)) * DENSITY
             low[open_] = np.where(excess < 0.0, x, low[open_])
             high[open_] = np.where(excess < 0.0, high[open_], x)
-            moved = x - excess / np.maximum(slope, 1e-300)
+            step = excess / np.maximum(slope, 1e-300)
+            # Halley's step, between half and twice as far as Newton's
+            turn = 1.0 - 0.5 * step * bend / np.maximum(slope, 1e-300)
+            moved = x - step / np.clip(turn, 0.5, 2.0)
             a, b = low[open_], high[open_]
-            moved = np.where((moved >= a) & (moved <= b), moved, 0.5 * (a + b))
+            inside = (moved >= a) & (moved <= b)
+            moved = np.where(inside, moved, 0.5 * (a + b))
             out[open_] = moved
+            length = np.abs(moved - x)
             # a mixture of certain values has no slope: halved until nothing lies between
             steep = slope * spread[open_] > LEAST_INSIDE
-            far = np.abs(moved - x) > np.where(steep, CLOSE, 1e-12) * spread[open_]
-            open_ = open_[far]
-            if not len(open_):
+            far = length > np.where(steep, CLOSE, 1e-12) * spread[open_]
+            far &= ~(inside & steep & (length * rates.max(axis=0) < SHORT))
+            if not np.any(far):
                 break
+            open_, centres, rates = open_[far], centres[:, far], rates[:, far]
         return np.asarray(out)

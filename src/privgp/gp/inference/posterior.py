@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -13,7 +13,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from privgp.gp.changes import values
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.mixtures import Mixture
-from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.kernels.evaluate import constant_variance, diagonal, evaluate
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array
@@ -50,6 +50,16 @@ class Component:
         """The changes at the nodes, (changes, nodes)."""
         return values(self.model.changes, self.nodes).T
 
+    @cached_property
+    def _weights(self) -> Array:
+        """What carries k(x, Z) to the mean and to the square roots of what is known, (nodes, 1 + measured)."""
+        return np.column_stack([self.mean_weights, self.half.T])
+
+    @cached_property
+    def _variance(self) -> float | None:
+        """The prior variance without the changes, if it is the same everywhere."""
+        return constant_variance(self.model.kernel)
+
     def carry(self, X: Array, smooth: Array, weights: Array) -> Array:
         """``k(x, Z) weights`` at the rows of X; ``smooth``: k(x, Z) without the changes, ``weights``:
         (nodes,) or (nodes, some)."""
@@ -60,9 +70,16 @@ class Component:
 
     def moments(self, X: Array, smooth: Array) -> tuple[Array, Array]:
         """Mean and variance of f at the rows of X, (rows,) each, given k(x, Z) without the changes."""
-        half = self.carry(X, smooth, self.half.T)
-        left = self.model.variances(X) - np.square(half).sum(axis=1)
-        return self.carry(X, smooth, self.mean_weights), np.maximum(left, 0.0)
+        both, changes = smooth @ self._weights, self.model.changes
+        left: Array | float | None = self._variance
+        if left is None:
+            left = diagonal(self.model.kernel, self.model.input_map(X))
+        if changes:
+            own = values(changes, X)
+            both += own @ (self._heights @ self._weights)
+            left = left + np.einsum("ij,ij->i", own, own)
+        half = both[:, 1:]
+        return both[:, 0].copy(), np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0)
 
 
 @dataclass(frozen=True)
@@ -110,10 +127,11 @@ class Posterior:
 
     def covariances(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
         """Every component with its place and k(x, Z) without its changes, (rows, nodes); equal kernels in
-        a row."""
+        a row. The covariances are overwritten by those of the next kernel."""
         mapped: dict[Any, tuple[Array, Array]] = {}
+        smooth = np.empty((0, 0))
         for places in self._of_one_kernel:
-            nodes = smooth = None
+            nodes = None
             for i in places:
                 c = self.components[i]
                 if c.nodes is not nodes:
@@ -121,8 +139,10 @@ class Posterior:
                     key = id(nodes), map_.key
                     if key not in mapped:
                         mapped[key] = map_(X), map_(nodes)
-                    smooth = evaluate(c.model.kernel, *mapped[key])
-                yield i, c, cast(Array, smooth)
+                    if smooth.shape != (len(X), len(nodes)):
+                        smooth = np.empty((len(X), len(nodes)))
+                    evaluate(c.model.kernel, *mapped[key], out=smooth)
+                yield i, c, smooth
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Means and variances at the rows of X under every component, (components, rows)."""

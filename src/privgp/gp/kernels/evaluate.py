@@ -87,6 +87,8 @@ def signal_and_noise(
 
 Pullback = Callable[[Array], Array]
 Differentiable = tuple[Array, Pullback]
+Value = Array | float
+ByRows = Callable[[slice], Value]
 
 BLOCK_ENTRIES = 2**21
 STEP = 1e-5  # of the logarithm of a hyperparameter, for derivatives by differences
@@ -165,10 +167,10 @@ def _computed_diagonal(kernel: Kernel, X: Array) -> Array:
     return values
 
 
-def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
+def evaluate(kernel: Kernel, X: Array, Z: Array | None = None, out: Array | None = None) -> Array:
     """The covariance matrix k(X, Z), (rows of X, rows of Z).
 
-    Large ones are filled by blocks of rows, so that nothing else of their size is held.
+    It is filled by blocks of rows that stay in the processor's cache, so nothing else of its size is held.
 
     Parameters
     ----------
@@ -176,18 +178,59 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None) -> Array:
         Any, without noise.
     X, Z
         (rows, columns); Z is X by default, and the diagonal is then exact.
+    out
+        An array to fill, in place of a new one.
 
     """
-    columns = X if Z is None else Z
-    if X.shape[0] * columns.shape[0] <= BLOCK_ENTRIES:
-        return value_and_pullback(kernel, X, Z)[0]
-    out = np.empty((X.shape[0], columns.shape[0]))
-    step = max(1, BLOCK_ENTRIES // columns.shape[0])
-    for start in range(0, X.shape[0], step):
-        out[start : start + step] = value_and_pullback(kernel, X[start : start + step], columns)[0]
+    shape = len(X), len(X if Z is None else Z)
+    out = np.empty(shape) if out is None else out
+    at = fold(
+        kernel,
+        lambda leaf: _leaf_by_rows(leaf, X, Z),
+        partial(_join, operator.iadd),
+        partial(_join, operator.imul),
+    )
+    for rows in _cache_blocks(out):
+        out[rows] = at(rows)
     if Z is None:
         np.fill_diagonal(out, diagonal(kernel, X))
     return out
+
+
+def _join(operation: Callable[[Value, Value], Value], left: ByRows, right: ByRows) -> ByRows:
+    """Two parts together, in the memory of one of them."""
+
+    def at(rows: slice) -> Value:
+        a, b = left(rows), right(rows)
+        return operation(b, a) if isinstance(a, float) else operation(a, b)
+
+    return at
+
+
+def _leaf_by_rows(kernel: Kernel, X: Array, Z: Array | None) -> ByRows:
+    """A leaf of a kernel at some rows of X: a new array, or one number where it is constant."""
+    kind, columns = row_of(kernel), X if Z is None else Z
+    if isinstance(kind, GeneralKind):
+        if len(X) * len(columns) > BLOCK_ENTRIES:
+            return lambda rows: _computed(kernel, X[rows], columns)
+        K = _computed(kernel, X, Z)
+        return lambda rows: K[rows].copy()
+    if kind.unit is None:
+        constant = float(kind.profile(kernel, np.zeros(1))[0])
+        return lambda rows: constant
+    unit = np.broadcast_to(np.asarray(getattr(kernel, kind.unit), float), (X.shape[1],))
+    if X.shape[1] == 1 and (along := kind.along(kernel)) is not None:
+        factor, decay = along
+        x, z = X[:, 0] / unit * factor, columns[:, 0] / unit * factor
+        return lambda rows: decay(_differences(x[rows], z))
+    apart, profile = _square_distances_by_rows(X / unit, columns / unit), kind.profile
+    return lambda rows: profile(kernel, apart(rows))
+
+
+def _differences(x: Array, z: Array) -> Array:
+    """Distances of numbers, (numbers of x, numbers of z)."""
+    apart: Array = np.subtract.outer(x, z)
+    return np.abs(apart, out=apart)
 
 
 def diagonal(kernel: Kernel, X: Array) -> Array:
@@ -333,7 +376,7 @@ def _general(kernel: Kernel, X: Array, Z: Array | None) -> Differentiable:
 
 
 def square_distances(X: Array, Z: Array | None = None) -> Array:
-    """Squared distances by one matrix product, after centring against cancellation.
+    """Squared distances.
 
     Parameters
     ----------
@@ -341,19 +384,33 @@ def square_distances(X: Array, Z: Array | None = None) -> Array:
         (rows, columns); Z is X by default, and the diagonal is then 0.
 
     """
-    centre = X.mean(axis=0)
-    X = X - centre
-    columns = X if Z is None else Z - centre
-    out = X @ (-2.0 * columns.T)
-    lengths, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", columns, columns)
+    columns = X if Z is None else Z
+    out, apart = np.empty((len(X), len(columns))), _square_distances_by_rows(X, columns)
     for rows in _cache_blocks(out):
-        part = out[rows]
-        part += lengths[rows, None]
-        part += others
-        np.maximum(part, 0.0, out=part)
+        out[rows] = apart(rows)
     if Z is None:
         np.fill_diagonal(out, 0.0)
     return out
+
+
+def _square_distances_by_rows(X: Array, Z: Array) -> Callable[[slice], Array]:
+    """Squared distances of some rows of X from all of Z: by differences along one column, otherwise by one
+    matrix product, after centring against cancellation."""
+    if X.shape[1] == 1:
+        x, z = X[:, 0], Z[:, 0]
+
+        return lambda rows: np.asarray(np.square(np.subtract.outer(x[rows], z)))
+    centre = Z.mean(axis=0)
+    X, Z = X - centre, Z - centre
+    lengths, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
+    left = np.column_stack([X, lengths, np.ones(len(X))])
+    right = np.vstack([-2.0 * Z.T, np.ones(len(Z)), others])
+
+    def multiply(rows: slice) -> Array:
+        apart: Array = left[rows] @ right
+        return np.maximum(apart, 0.0, out=apart)
+
+    return multiply
 
 
 def in_cache(function: Callable[..., Array], *matrices: Array) -> Array:

@@ -63,6 +63,8 @@ class KernelKind(Notation):
     ----------
     unit : the parameter that is the unit of distance; None for a constant
     profile : function of (kernel, s): nowhere negative, largest at s = 0, and exact there
+    along : function of the kernel: a factor, and k as a function of the distance in units times it, which
+        it may overwrite; None where there is no such function. It spares square roots along one input
     slope : function of (kernel, s, K): -2 dk/ds, which gives the derivatives by the unit
     derivatives : functions of (kernel, s, K): dk/dlog of every other parameter, by its name
     error_units : function of (kernel, widths): how far ``profile`` of differences may be off in
@@ -80,6 +82,7 @@ class KernelKind(Notation):
 
     unit: str | None = "length_scale"
     profile: Callable[[Any, Array], Array]
+    along: Callable[[Kernel], tuple[float, Callable[[Array], Array]] | None] = lambda kernel: None
     slope: Callable[[Any, Array, Array], Array] | None = None
     derivatives: Mapping[str, Callable[[Any, Array, Array], Array]] = field(default_factory=dict)
     error_units: Callable[[Any, Array], float]

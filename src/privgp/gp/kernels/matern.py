@@ -1,6 +1,7 @@
 """The RBF kernel and the Matern family, of which it is the limit."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -21,8 +22,19 @@ def _profile(kernel: Kernel, s: Array) -> Array:
         return np.exp(-0.5 * s)
     if nu not in (0.5, 1.5, 2.5):
         return _bessel(s, nu, 0.0)
-    distance = np.sqrt(2.0 * nu * s)
-    decay = np.exp(-distance)
+    distance = 2.0 * nu * s
+    return _decay(nu, np.sqrt(distance, out=distance))
+
+
+def _along(kernel: Kernel) -> tuple[float, Callable[[Array], Array]] | None:
+    nu = _nu(kernel)
+    return (math.sqrt(2.0 * nu), partial(_decay, nu)) if nu in (0.5, 1.5, 2.5) else None
+
+
+def _decay(nu: float, distance: Array) -> Array:
+    """The kernel at distances in units of ``length_scale / sqrt(2 nu)``, which are overwritten."""
+    decay = np.negative(distance)
+    np.exp(decay, out=decay)
     if nu == 0.5:
         return decay
     if nu == 2.5:  # 1 + d + d^2 / 3 by Horner, in place
@@ -78,6 +90,7 @@ _family = partial(
     words=("lengthscale",),
     per_input=True,
     profile=_profile,
+    along=_along,
     slope=_slope,
     error_units=_error_units,
     exponential_rate=lambda k: 1.0 / float(np.max(k.length_scale)) if _nu(k) == 0.5 else None,

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -29,11 +30,13 @@ from privgp.plan.inputs.arguments import (
     domain_pairs,
     is_number,
 )
+from privgp.plan.search.folds import Trial
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
-from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.question.units import UNITS
+from privgp.types import Array, Bounds, Column, Integers, Pair, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
 from privgp.vault.states.outputs import OutputsContents, first_draws
@@ -137,17 +140,7 @@ class PrivateFunction(KeptEstimator):
         X = validate_data(tried, X, dtype=np.float64) + 0.0  # no negative zeros
         y = seal_outputs(y, len(X))
         asked = self._check_request()
-        if self.domain is not None:
-            raise ValueError("domain goes with protect='records' only.")
-        noise = check_row_noise(self.noise_variance, len(X))
-        inputs, index = collapse(X if noise is None else np.column_stack([X, noise]))
-        with threads_for(len(inputs)), np.errstate(all="ignore"):
-            counts = np.bincount(index).astype(np.float64)
-            each = None if noise is None else inputs[:, -1].copy()
-            model = self._outputs_model(inputs[:, : X.shape[1]].copy(), counts, each)
-            norm = model.norm(self.sensitivity, self.dominance)
-        if not (np.isfinite(norm) and norm > 0):
-            raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
+        model, index, norm = self._plan_outputs(X)
         if state is not None:
             kernel_tree(model.kernel)  # refuses what no file can hold, before anything is charged
         law = model.noise(asked["epsilon"], asked["delta"], norm)
@@ -162,6 +155,21 @@ class PrivateFunction(KeptEstimator):
             return Kept.new(made, FUNCTIONS, state)
 
         self._publish(promised, draw, self._take, rows=model.rows)
+
+    def _plan_outputs(self, X: Array) -> tuple[FunctionModel, Integers, float]:
+        """The public model at these inputs, the distinct input of every row, and the norm's bound."""
+        if self.domain is not None:
+            raise ValueError("domain goes with protect='records' only.")
+        noise = check_row_noise(self.noise_variance, len(X))
+        inputs, index = collapse(X if noise is None else np.column_stack([X, noise]))
+        with threads_for(len(inputs)), np.errstate(all="ignore"):
+            counts = np.bincount(index).astype(np.float64)
+            each = None if noise is None else inputs[:, -1].copy()
+            model = self._outputs_model(inputs[:, : X.shape[1]].copy(), counts, each)
+            norm = model.norm(self.sensitivity, self.dominance)
+        if not (np.isfinite(norm) and norm > 0):
+            raise ValueError("the sensitivity is not finite: choose other units for the kernel.")
+        return model, index, norm
 
     def _outputs_model(self, inputs: Array, counts: Array, noises: Array | None) -> FunctionModel:
         """The public model on these distinct inputs, each of which occurs ``counts`` times.
@@ -220,6 +228,31 @@ class PrivateFunction(KeptEstimator):
         model = RecordsModel(kernel, noise, domain, rows)
         rounding_error(model.kernel, model.widths)  # refuses what has no proved error
         return model
+
+    def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
+        """An unfitted copy that spends this budget."""
+        made: Self = clone(self).set_params(epsilon=epsilon, delta=delta)
+        return made
+
+    def _domain(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        check_choice("protect", self.protect, ("outputs", "records"))
+        private = UNITS[self.protect, False].private_inputs
+        return domain_pairs("domain", self.domain) if private else None
+
+    def _trial(self, X: Array | None, rows: int) -> Trial:
+        """The posterior mean with the noise of the function."""
+        asked = self._check_request()
+        model: FunctionModel | RecordsModel
+        if X is None:
+            model = self._records_model(rows)
+            norm = model.norm(self.sensitivity)
+        else:
+            model, _, norm = self._plan_outputs(X + 0.0)
+        half = 0.5 * (asked["y_bounds"][1] - asked["y_bounds"][0])
+        std = half * model.noise(asked["epsilon"], asked["delta"], norm).std
+        known = model.kernel, model.noise_variance, asked["y_bounds"]
+        return Trial(*known, added=std**2 * model.typical_variance)
 
     def _check_request(self) -> dict[str, Any]:
         """What was asked for, checked, as every function keeps it."""

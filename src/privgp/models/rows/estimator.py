@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from sklearn.base import clone
+
+from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.models.kept import names_of
 from privgp.models.published import Published
 from privgp.models.rows.files import (
@@ -21,6 +24,7 @@ from privgp.models.rows.fit import (
     Given,
     Tallied,
     check_names,
+    domain,
     fit_columns,
     plan_given,
     private_count,
@@ -29,12 +33,14 @@ from privgp.models.rows.fit import (
 )
 from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.rows.planned import with_column_names
-from privgp.models.rows.tables import locate_columns, rows_to_plan
+from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
+from privgp.plan.search.folds import Trial
+from privgp.question.units import UNITS
 from privgp.tables.table import in_memory
-from privgp.types import Array
+from privgp.types import Array, Pair
 from privgp.vault.labels import seal_outcome
 from privgp.vault.masked import Sealed
 from privgp.vault.roles import check_order
@@ -136,3 +142,26 @@ class RowsModel(Published):
     def _parameters(self, columns: int) -> Any:
         """What was declared, as a plan and a file hold it."""
         return self._declares.of(self.get_params(deep=False) | locate_columns(self), columns)
+
+    def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
+        """An unfitted copy that spends at most this budget, with fixed hyperparameters."""
+        if self.columns is not None or len(self._alone()) > 1 or self._streams(rows):
+            raise ValueError("blocks compare models of one output at inputs that are numbers.")
+        made: Self = clone(self)
+        return made.set_params(epsilon=epsilon, delta=delta, hyperparameters="fixed")  # type: ignore[no-any-return]
+
+    def _domain(self) -> tuple[Pair, ...] | None:
+        """The declared domain of private inputs; None where inputs are public."""
+        return domain(domain_of(self)) if UNITS[self.protect, False].private_inputs else None
+
+    def _trial(self, X: Array | None, rows: int) -> Trial:
+        """The posterior of the kernel, of a label in units of its probability."""
+        private = self._domain()
+        columns = len(private or ()) if X is None else X.shape[1]
+        asked = self._question(columns)
+        if asked.kernel is None:
+            raise ValueError(
+                "kernel must be given for a choice by blocks: its values are compared."
+            )
+        kernel, noise = signal_and_noise(asked.kernel, asked.noise_variance, columns)
+        return Trial(kernel, noise, asked.y_bounds, asked.classes)

@@ -11,35 +11,49 @@ from rich.progress import Progress
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.surrogate import Surrogate, robust_prior
+from privgp.gp.surrogate import Surrogate
 from privgp.ledger.account import Account
 from privgp.models.promise import generator, seeds
-from privgp.models.search.bayes_plan import check_arguments, guarantee_of, plan_of
+from privgp.models.search.bayes_plan import (
+    BLOCK_LOSS,
+    block_plan,
+    check_validation_search,
+    guarantee_of,
+    plan_of,
+    surrogate_of,
+)
 from privgp.models.search.candidates import loss_of
+from privgp.models.search.outputs import budget_after, deal, promise_of, rehearse_release
 from privgp.models.search.state import SearchState, fingerprint
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import Search, SpendsAtFit, has_private_rows
+from privgp.plan.search.folds import Trial
 from privgp.plan.search.plan import SearchPlan
 from privgp.plan.search.space import best_setting, next_setting
+from privgp.privacy.noise import GaussianNoise
 from privgp.publish import Receipt
-from privgp.types import Bounds, Column, RandomState, Table
+from privgp.types import Bounds, Column, Random, RandomState, Table
 from privgp.vault.scores import Loss, Validation, check_validation
 from privgp.vault.search import Objective, kusner_search, measure_loss
+from privgp.vault.select import measure_block_loss
 
 Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
+Score = Callable[..., float]  # the noisy loss of it, which spends
 Report = Callable[[int], None]  # called with the number of steps done
 Seed = int | None  # of a simulation; None: the noise that protects
 
 
 @dataclass(eq=False, repr=False)
-class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The best hyperparameters on private validation records, and their score, under one budget.
 
     Models are trained on X and y alone; only the validation records are protected. Scores are
-    larger for better settings: accuracy, or minus the mean loss.
+    larger for better settings: accuracy, or minus the mean loss. Without validation records, X and y
+    are private: settings are compared on blocks of their rows, and the best one is released.
 
     Parameters
     ----------
-    estimator : scikit-learn classifier or regressor, which predicts every record by itself.
+    estimator : scikit-learn classifier or regressor, which predicts every record by itself; without
+        validation records a PrivateGPRegressor, PrivateGPClassifier, PrivateFunction or PosteriorPaths.
     space : dict of ``(low, high)``, ``(low, high, "log-uniform")`` or a list of values.
     epsilon, delta : the whole budget, of all scores and of the choice together.
     n_iter : the number of settings to try.
@@ -50,6 +64,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     acquisition : "ei" (expected improvement) or "ucb". exploration : posterior stds that "ucb" adds to the mean.
     budget_split : "even", or n_iter numbers: how the steps share the budget.
     final_share : share of the budget that measures the chosen setting once more; 0: none.
+    selection_share : without validation records, the part of epsilon and delta that the search spends.
+    blocks : without validation records, the number of blocks; None: the root of the number of rows.
     candidates : the number of settings that stand for a space with continuous axes.
     assume : dict of what Kusner's algorithms assume, see docs/private-search.md.
     state_file : a file that lets a killed search go on without paying again.
@@ -78,6 +94,8 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     exploration: float = 2.0
     budget_split: Any = "even"
     final_share: float = 0.25
+    selection_share: float = 0.3
+    blocks: int | None = None
     candidates: int = 1000
     assume: Any = None
     state_file: str | os.PathLike[str] | None = None
@@ -86,19 +104,25 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     random_state: RandomState = None
 
     def plan(self, n_val: int) -> SearchPlan:
-        """What the budget buys on n_val validation records. Reads nothing private, spends nothing."""
+        """What the budget buys on n_val validation records; of a model that is itself private, on that many
+        rows. Reads nothing private, spends nothing."""
+        if has_private_rows(self.estimator):
+            return block_plan(self, n_val)
         return plan_of(self, n_val)
 
     def fit(
         self, X: Table, y: Column, *, X_val: Table | None = None, y_val: Column | None = None
     ) -> Self:
         """Search. Spends the budget, at every call that does not go on with a state file."""
+        if X_val is None and y_val is None and has_private_rows(self.estimator):
+            self._fit_by_blocks(X, y)
+            return self
         if X_val is None or y_val is None:
             raise ValueError(
                 "X_val and y_val must be given: the private validation records, on which models are "
                 "scored and which are never used for training."
             )
-        check_arguments(self)
+        check_validation_search(self)
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
         validation = check_validation(X_val, y_val, loss)
         plan = plan_of(self, validation.rows)
@@ -115,6 +139,44 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
         self.best_params_ = dict(plan.space.settings[self.best_index_])
         self.best_estimator_ = train(self.best_index_) if model is None else model
         return self
+
+    def _fit_by_blocks(self, X: Table, y: Column) -> None:
+        """Search by blocks of private rows, and release the best setting with the rest of the budget."""
+        rows = deal(self, X, y)
+        plan, count = block_plan(self, rows.dealt.rows), rows.dealt.rows
+        left = budget_after(self, plan.epsilon, plan.delta)
+        searching, seed = seeds(self, 2)
+
+        def ready(setting: int) -> SpendsAtFit:
+            given = {**plan.space.settings[setting], "random_state": seed}
+            model: SpendsAtFit = clone(self.estimator).set_params(**given)
+            return model._with_budget(*left, count)
+
+        def score(trial: Trial, noise: GaussianNoise, rng: Random) -> float:
+            return measure_block_loss(rows.data, rows.dealt, trial, noise, rng)
+
+        surrogate, state = surrogate_of(plan), SearchState(None, {})
+        own = rehearse_release(ready(next_setting(surrogate, [], self.acquisition, 0.0)), rows)
+        how = f"Gaussian noise on {len(plan.noise)} mean losses of {rows.dealt.blocks} blocks of the rows"
+        promised = promise_of(self, own, [each.event for each in plan.noise], left, how)
+
+        def draw() -> SpendsAtFit:
+            def prepare(setting: int) -> Trial:
+                return ready(setting)._trial(rows.inputs, count)
+
+            self._walk(plan, surrogate, state, prepare, score, searching, report)
+            self.guarantee_ = promised  # from here on it counts as spent, whatever happens
+            self._choose(plan, BLOCK_LOSS, surrogate, state, None)
+            return ready(self.best_index_)._fit_for_search(X, y)
+
+        def keep(model: SpendsAtFit) -> None:
+            self.plan_, self.guarantee_, self.best_estimator_ = plan, promised, model
+            self.best_params_ = dict(plan.space.settings[self.best_index_])
+            text = f"{len(plan.noise)} noisy mean losses of {rows.dealt.blocks} blocks"
+            model._state(promised, vars(self).get("charged_"), f"chosen by {text}")
+
+        with self._report_progress(len(plan.noise)) as report:
+            self._publish(promised, draw, keep, inputs=rows.inputs, rows=count)
 
     def predict(self, X: Table) -> Any:
         """What the chosen model predicts."""
@@ -138,10 +200,7 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
     ) -> Any:
         """Measure, choose by the noisy scores, measure again; then the best once more, reported
         alone, so that its error is the noise. Returns the model that it measured, if any."""
-        points, loss = plan.space.points, validation.loss
-        steps = len(plan.noise) - plan.has_final
-        prior = robust_prior(points.shape[1], scores=len(plan.noise), settings=len(points))
-        surrogate = Surrogate(points, prior)
+        loss, surrogate = validation.loss, surrogate_of(plan)
         with closing(SearchState(self.state_file, self._question(plan, loss, seed))) as state:
             state.check(len(plan.noise), len(plan.space))
 
@@ -149,25 +208,11 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 self._keep_receipt(receipt)
                 state.pay(receipt)
 
+            def score(model: object, noise: GaussianNoise, rng: Random) -> float:
+                return measure_loss(model, validation, noise, rng)
+
             def draw() -> Any:
-                model = None
-                for step, noise in enumerate(plan.noise):
-                    if step == len(state.settings):
-                        if step < steps:
-                            how = self.acquisition, float(self.exploration)
-                            setting = next_setting(surrogate, state.settings, *how)
-                        else:
-                            setting = best_setting(surrogate)
-                        model = train(setting)
-                        rng = generator(None if seed is None else [seed, step])
-                        state.ask(setting)
-                        state.got(measure_loss(model, validation, noise, rng))
-                    if step < steps and not np.isnan(state.values[step]):
-                        # from a loss in [0, 1] to a score in [-1, 1]
-                        score = 1.0 - 2.0 * state.values[step]
-                        surrogate.observe(state.settings[step], score, 2.0 * noise.std)
-                    report(step + 1)
-                return model
+                return self._walk(plan, surrogate, state, train, score, seed, report)
 
             return self._publish(
                 guarantee_of(plan, simulated=seed is not None),
@@ -177,6 +222,36 @@ class PrivateBayesSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # t
                 receipt=state.charged,
                 keep=keep,
             )
+
+    def _walk(
+        self,
+        plan: SearchPlan,
+        surrogate: Surrogate,
+        state: SearchState,
+        prepare: Train,
+        score: Score,
+        seed: Seed,
+        report: Report,
+    ) -> object:
+        """Measure setting after setting; returns what was prepared for the last one measured, if any."""
+        prepared, steps = None, len(plan.noise) - plan.has_final
+        for step, noise in enumerate(plan.noise):
+            if step == len(state.settings):
+                if step < steps:
+                    how = self.acquisition, float(self.exploration)
+                    setting = next_setting(surrogate, state.settings, *how)
+                else:
+                    setting = best_setting(surrogate)
+                prepared = prepare(setting)
+                rng = generator(None if seed is None else [seed, step])
+                state.ask(setting)
+                state.got(score(prepared, noise, rng))
+            if step < steps and not np.isnan(state.values[step]):
+                # from a loss in [0, 1] to a score in [-1, 1]
+                scored = 1.0 - 2.0 * state.values[step]
+                surrogate.observe(state.settings[step], scored, 2.0 * noise.std)
+            report(step + 1)
+        return prepared
 
     def _choose(
         self, plan: SearchPlan, loss: Loss, surrogate: Surrogate, state: SearchState, model: object

@@ -10,6 +10,7 @@ from sklearn.model_selection import ParameterGrid
 
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.spending import has_private_rows
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import initial_priors
@@ -57,6 +58,17 @@ def candidates_of(param_grid: object) -> list[dict[str, Any]]:
     if not 1 <= count <= MOST_CANDIDATES:
         raise ValueError(f"param_grid must have 1 to {MOST_CANDIDATES} candidates, got {count}.")
     return list(grid)
+
+
+def compares_outputs(estimator: object) -> bool:
+    """Whether candidates are compared by outputs at public inputs, of which predictions are linear.
+
+    An estimator that spends nothing by itself counts as one: ``check_private`` refuses it in words.
+    """
+    if not has_private_rows(estimator):
+        return True
+    linear = isinstance(estimator, PrivateGPRegressor)
+    return linear and BY_NAME["protect"].is_default(getattr(estimator, "protect", None))
 
 
 def check_private(estimator: object, params: Sequence[dict[str, Any]], method: str) -> None:

@@ -17,10 +17,15 @@ from privgp.models.search.candidates import (
     MEASUREMENT,
     VALIDATION_ASSUMPTIONS,
     candidates_of,
+    compares_outputs,
     loss_of,
 )
-from privgp.models.search.outputs import fit_by_cross_validation, fit_by_evidence
-from privgp.models.spending import SpendsAtFit, refuse_spenders
+from privgp.models.search.outputs import (
+    fit_by_blocks,
+    fit_by_cross_validation,
+    fit_by_evidence,
+)
+from privgp.models.spending import Search, refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, promise
@@ -44,20 +49,23 @@ def _if_model_has(name: str) -> Callable[[Callable[..., Any]], Any]:
 
 
 @dataclass(eq=False, repr=False)
-class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Choose among candidates and say no more of the private data than epsilon and delta allow.
 
     Parameters
     ----------
-    estimator : PrivateGPRegressor, or with private validation records any estimator. Its own epsilon,
-        delta, random_state and hyperparameters are replaced by the search's.
-    param_grid : dict of lists, or a list; of a PrivateGPRegressor: kernel(__...), noise_variance.
+    estimator : PrivateGPRegressor, PrivateGPClassifier, PrivateFunction or PosteriorPaths, or with private
+        validation records any estimator. Its own epsilon, delta, random_state and hyperparameters are
+        replaced by the search's.
+    param_grid : dict of lists, or a list; of a private estimator: kernel(__...), noise_variance.
     epsilon, delta : the total that one ``fit`` spends, choice and release together.
     cv : int, splitter or list of splits, for a choice by cross-validation; never sees outputs.
     method : "measurement" chooses for nothing: all of the budget goes into one measurement, whose
-        evidence ranks the candidates. "permute-and-flip" and "exponential" choose by
-        cross-validation, or by validation records.
-    selection_share : the part of epsilon that a choice by cross-validation spends.
+        evidence ranks the candidates; for the outputs of a PrivateGPRegressor. "permute-and-flip" and
+        "exponential" choose by cross-validation of such outputs, by blocks of the rows for all other
+        private estimators, or by validation records.
+    selection_share : the part of epsilon that a choice by cross-validation or by blocks spends.
+    blocks : the number of blocks; None: the root of the number of rows.
     scoring : with validation records: "accuracy", "squared_error", "absolute_error" or a function of
         (y, prediction), called with one record at a time.
     loss_bounds : (low, high), bounds of one record's loss, declared.
@@ -80,6 +88,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
     cv: Any = 5
     method: str = "measurement"
     selection_share: float = 0.3
+    blocks: int | None = None
     scoring: str | Callable[..., float] | None = None
     loss_bounds: Bounds | None = None
     ledger: Account | None = None
@@ -101,11 +110,15 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
             raise ValueError("selection_share must be a number between 0 and 1.")
         if self.method == MEASUREMENT:
-            check_defaults(self, CROSS_VALIDATION, f"method={MEASUREMENT!r}")
+            check_defaults(self, (*CROSS_VALIDATION, "blocks"), f"method={MEASUREMENT!r}")
         if X_val is None and y_val is None:
             if self.scoring is not None or self.loss_bounds is not None:
                 raise ValueError("scoring and loss_bounds are for validation records: give X_val.")
             self._check_given(X, y, groups)
+            if self.method != MEASUREMENT and not compares_outputs(self.estimator):
+                self._fit_by_blocks(X, y, groups)
+                return self
+            check_defaults(self, ("blocks",), "outputs of a PrivateGPRegressor")
             fit = fit_by_evidence if self.method == MEASUREMENT else fit_by_cross_validation
             fit(self, X, y, groups)
         elif groups is not None:
@@ -114,6 +127,15 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
             self._fit_by_validation(X, y, X_val, y_val)
         return self
 
+    def _fit_by_blocks(self, X: Table, y: Column, groups: Column | None) -> None:
+        """Choose by blocks of the private rows, and release the chosen model with the rest."""
+        check_defaults(self, ("cv",), "a choice by blocks")
+        if groups is not None:
+            raise ValueError(
+                "groups cannot be given for a choice by blocks: rows are protected singly."
+            )
+        fit_by_blocks(self, X, y)
+
     def _fit_by_validation(self, X: object, y: object, X_val: object, y_val: object) -> None:
         """Train every candidate on (X, y) and choose by its mean loss on the private records."""
         if self.method == MEASUREMENT:
@@ -121,7 +143,7 @@ class PrivateGridSearchCV(SpendsAtFit, MetaEstimatorMixin, BaseEstimator):  # ty
                 "method='measurement' does not use validation records: give "
                 "method='permute-and-flip' or 'exponential' with X_val, y_val."
             )
-        check_defaults(self, CROSS_VALIDATION, "validation records X_val, y_val")
+        check_defaults(self, (*CROSS_VALIDATION, "blocks"), "validation records X_val, y_val")
         refuse_spenders(estimator=self.estimator, param_grid=self.param_grid)
         loss = loss_of(self.estimator, self.scoring, self.loss_bounds)
         validation = check_validation(X_val, y_val, loss)

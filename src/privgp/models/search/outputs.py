@@ -1,9 +1,9 @@
-"""Search over a private regressor by its own private outputs: free, or for a share of the budget."""
+"""Search over a private estimator by its own private data: free, or for a share of the budget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,21 +21,33 @@ from privgp.models.promise import generator, guarantee_of, seeds, simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.tables import numbers_only
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
+from privgp.models.spending import Search, SpendsAtFit
 from privgp.plan.build import make_part
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan, plan_of_parts
-from privgp.plan.search.folds import folds_of, public_splits
+from privgp.plan.search.folds import Dealt, count_blocks, folds_of, public_splits
 from privgp.privacy.guarantee import Event, Guarantee, epsilon_left, promise, total_epsilon
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
+from privgp.privacy.noise import GAUSSIAN, GAUSSIAN_SAMPLER, LAPLACE, ON_LATTICE, PURE
 from privgp.privacy.protected import Protected
-from privgp.types import Array
+from privgp.types import Array, Column, Table
+from privgp.vault.labels import seal_outcome
+from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
-from privgp.vault.select import SELECTION_SAMPLER, choose_by_residuals
-from privgp.vault.validate import person_ids, seal_outputs
+from privgp.vault.select import SELECTION_SAMPLER, choose_by_blocks, choose_by_residuals
+from privgp.vault.validate import person_ids, seal_inputs, seal_outputs
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
 
+BLOCKS_ASSUMPTION = (
+    "the candidates, the number of blocks, bounds, domain and budget were chosen without looking at the "
+    "private values, and rows are in an order that says nothing about them"
+)
+NEARLY = 1.0 - 2.0**-20  # so that a total is at most delta in floating point too
+KERNELS_ALONE = (
+    "a choice by blocks compares kernel and noise parameters only (kernel, kernel__..., noise_variance), "
+    "not {}."
+)
 GRID_ASSUMPTION = (
     "the candidates, bounds, targets, splits and budget were chosen without looking at the outputs"
 )
@@ -237,3 +249,136 @@ def _guarantee(
         sampler=sampler,
         simulated=simulated,
     )
+
+
+@dataclass(frozen=True)
+class PrivateRows:
+    """Private rows for a search: dealt out, sealed, and as far as they are public.
+
+    Attributes
+    ----------
+    dealt : how they become blocks
+    data : the private values
+    inputs : (rows, columns), the public ones; None where inputs are private
+
+    """
+
+    dealt: Dealt
+    data: Sealed
+    inputs: Array | None
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse parameters of candidates other than those of kernel and noise."""
+    wrong = {each for each in names if each not in ("kernel", "noise_variance")}
+    others = sorted(each for each in wrong if not each.startswith("kernel__"))
+    if others:
+        raise ValueError(KERNELS_ALONE.format(", ".join(others)))
+
+
+def deal(search: Search, X: Table, y: Column) -> PrivateRows:
+    """Check private rows and deal them out to blocks by their places."""
+    model: SpendsAtFit = search.estimator
+    if model.ledger is not None:
+        raise ValueError("ledger belongs to the search, which spends for all: give it there.")
+    search._check_given(X, y)
+    domain = model._domain()
+    public = _public_inputs(search, X) if domain is None else None
+    inputs = seal_inputs(X, len(domain or ()) if public is None else public.shape[1])
+    rows = len(inputs)
+    dealt = Dealt(rows, count_blocks(search.blocks, rows), domain)
+    return PrivateRows(dealt, seal_outcome(y, model._classes(), rows, inputs), public)
+
+
+def _public_inputs(search: Search, X: Table) -> Array:
+    """Public inputs as numbers, (rows, columns)."""
+    numbers_only(search, X)
+    return np.asarray(check_array(X, dtype=np.float64))
+
+
+def budget_after(search: Search, spent: float, spent_delta: float = 0.0) -> tuple[float, float]:
+    """What a choice leaves of the budget: epsilon to the last digit, and nearly all of delta."""
+    left = float(search.epsilon) - spent
+    while total_epsilon((spent, left)) > search.epsilon:
+        left = float(np.nextafter(left, 0.0))
+    return left, (float(search.delta) - spent_delta) * NEARLY
+
+
+def rehearse_release(model: SpendsAtFit, rows: PrivateRows) -> Guarantee:
+    """Release made-up values, so that whatever would stop a release stops it before anything is spent.
+
+    Returns
+    -------
+    Guarantee
+        What the model guarantees by itself.
+
+    """
+    X, count, domain = rows.inputs, rows.dealt.rows, rows.dealt.domain
+    if domain is not None:
+        X = np.tile(np.mean(domain, axis=1), (count, 1))
+    made: SpendsAtFit = clone(model).set_params(random_state=0)
+    return made._fit_for_search(X, made._rehearsal_outputs(count)).guarantee_
+
+
+def promise_of(
+    search: Search, own: Guarantee, chosen: Sequence[Event], left: tuple[float, float], how: str
+) -> Guarantee:
+    """The guarantee of a choice and of the release that follows, whichever candidate is released.
+
+    Parameters
+    ----------
+    search
+        With the whole budget.
+    own
+        What one candidate's release guarantees by itself.
+    chosen
+        The cost of the choice.
+    left
+        (epsilon, delta) of the release.
+    how
+        How the choice is made, in words.
+
+    """
+    released = Event(pure_epsilons=(left[0],), delta_slack=left[1])
+    sampler = SELECTION_SAMPLER if chosen[0].is_pure else GAUSSIAN_SAMPLER
+    return promise(
+        Protected(own.unit, own.neighbours),
+        [*chosen, released],
+        (search.epsilon, search.delta),
+        assumptions=(*own.assumptions, BLOCKS_ASSUMPTION),
+        mechanism=f"{how}, then {own.mechanism}",
+        sampler=f"{sampler}; then noise {ON_LATTICE}",
+        simulated=search.random_state is not None,
+    )
+
+
+def fit_by_blocks(search: PrivateGridSearchCV, X: Table, y: Column) -> None:
+    """Choose among candidates with a share of epsilon, then release the chosen one with the rest."""
+    params = candidates_of(search.param_grid)
+    check_names({name for each in params for name in each})
+    rows = deal(search, X, y)
+    spent = search.selection_share * float(search.epsilon)
+    left, (chooser, seed) = budget_after(search, spent), seeds(search, 2)
+    models: list[SpendsAtFit] = [
+        clone(search.estimator)
+        .set_params(**each, random_state=seed)
+        ._with_budget(*left, rows.dealt.rows)
+        for each in params
+    ]
+    trials = [each._trial(rows.inputs, rows.dealt.rows) for each in models]
+    how = f"one of {len(models)} candidates by {search.method} on {rows.dealt.blocks} blocks of the rows"
+    cost = Event(pure_epsilons=(spent,))
+    promised = promise_of(search, rehearse_release(models[0], rows), [cost], left, how)
+
+    def choose_and_release() -> int:
+        given = search.method, rows.data, rows.dealt, trials, spent
+        best = choose_by_blocks(*given, generator(chooser))
+        search.guarantee_ = promised  # from here on it counts as spent, whatever happens
+        models[best]._fit_for_search(X, y)
+        return best
+
+    def learn(best: int) -> None:
+        text = f"{search.method} on {rows.dealt.blocks} blocks, with epsilon = {spent:g}"
+        search._keep(best, models[best], {}, text)
+
+    search._publish(promised, choose_and_release, learn, inputs=rows.inputs, rows=rows.dealt.rows)

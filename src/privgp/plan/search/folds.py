@@ -1,18 +1,26 @@
-"""Cross-validation of a Gaussian process as linear maps: splits and weights, from inputs alone."""
+"""How candidates are compared on private rows: cross-validation as linear maps, from inputs alone, and
+blocks of rows. Public throughout."""
 
+from __future__ import annotations
+
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 
 from privgp.gp.input_maps import collapse
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
+from privgp.plan.inputs.arguments import whole_number
 from privgp.privacy.selection import Fold
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, Pair
 
 Split = tuple[Integers, Integers]
+LEAST_ROWS = 4  # of a block: two to learn from, two to predict
 
 
 def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
@@ -60,3 +68,68 @@ def _check_split(split: tuple[Any, Any], rows: int) -> Split:
     if np.intersect1d(*out).size:
         raise ValueError("cv tests rows that it also trains on.")
     return out[0], out[1]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One candidate for a release, as blocks judge it.
+
+    Attributes
+    ----------
+    kernel, noise_variance : of the posterior that all rows would have
+    bounds : of the outputs, declared
+    classes : how many labels were declared; 2 also for numbers, which are one number each
+    added : variance that the release adds to this posterior's mean at a point, in squared units of y
+    is_draw : whether a draw from the posterior is released, so that its variance is an error too
+
+    """
+
+    kernel: Kernel
+    noise_variance: float
+    bounds: Pair
+    classes: int = 2
+    added: float = 0.0
+    is_draw: bool = False
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """How private rows become blocks: by their place alone.
+
+    Attributes
+    ----------
+    rows, blocks : how many there are
+    domain : of private inputs, which are moved into it; None where inputs are public
+
+    """
+
+    rows: int
+    blocks: int
+    domain: tuple[Pair, ...] | None
+
+
+def count_blocks(asked: object, rows: int) -> int:
+    """How many blocks: as asked for, or the root of the number of rows.
+
+    Parameters
+    ----------
+    asked
+        A whole number from 2 on, or None.
+    rows
+        How many rows there are.
+
+    Raises
+    ------
+    ValueError
+        There are too few rows for blocks.
+
+    """
+    most = rows // LEAST_ROWS
+    if most < 2:
+        raise ValueError(f"a choice by blocks needs at least {2 * LEAST_ROWS} rows.")
+    if asked is None:
+        return min(max(2, math.isqrt(rows)), most)
+    count = whole_number("blocks", asked, most)
+    if count < 2:
+        raise ValueError(f"blocks must be a whole number from 2 to {most}.")
+    return count

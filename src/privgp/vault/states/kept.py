@@ -5,7 +5,7 @@ is neither copied nor used by two processes. Proofs: docs/proofs/function.md, pa
 import os
 import threading
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from privgp.storage.archive import damage_of, require
 from privgp.storage.codec import Codec
 from privgp.storage.parts import PathLike
 from privgp.storage.state_file import StateFile
-from privgp.types import Array
+from privgp.types import Array, later
 
 BATCH = 1024
 COPIED = (
@@ -44,6 +44,7 @@ class Contents:
     names : names of the inputs, if they have any
     model : the public part
     draws : the private values and all that was drawn, which alone changes
+    stated : guarantee of these answers and of a private choice that led to them, if there was one
 
     """
 
@@ -51,6 +52,8 @@ class Contents:
     names: tuple[str, ...] | None
     model: Any
     draws: Any
+    _: KW_ONLY
+    stated: Guarantee | None = later(None)
 
     ADVICE: ClassVar[str] = "."  # for whoever asks for too many points
 
@@ -93,6 +96,12 @@ class Contents:
         columns = self.model.columns
         named = self.names is None or len(self.names) == columns
         require(named and self.draws.points.shape[1] == columns, NOT_TOGETHER)
+        if self.stated is not None:
+            total, own = self.stated, self.guarantee
+            total.check()
+            same = (total.unit, total.neighbours) == (own.unit, own.neighbours)
+            more = total.epsilon >= own.epsilon and total.delta >= own.delta
+            require(same and more, OTHER_PROMISE)
 
     def verify_draws(self) -> Any:
         """An engine that holds all that was drawn, if those are draws of the records.
@@ -203,6 +212,12 @@ class Kept:
                 raise RuntimeError(f"it is kept in {path!r}: a second file would fall behind.")
             self.file = StateFile.create(path, self.contents, self._codec)
             self._unsaved = False
+
+    def state(self, guarantee: Guarantee) -> None:
+        """State the guarantee of a choice and of all answers, in the file too if there is one."""
+        with self._lock:
+            self.contents, self._unsaved = replace(self.contents, stated=guarantee), True
+            self._persist()
 
     def at_rest(self) -> AbstractContextManager[Any]:
         """Waits for a question of another thread, and lets none begin."""

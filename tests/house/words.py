@@ -1,0 +1,101 @@
+"""Patterns of hard-to-read English, and the texts that must not have them: pages, docstrings, comments,
+messages, help and templates."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.house.source import PACKAGE, SOURCE
+
+# Each with what to write instead.
+BANNED = {
+    r"(?:^|[.!?:] )Of (?!course)[a-z]": "put the subject first",
+    r"\bunless given\b": "by default",
+    r"\bfor ever\b": "permanently",
+    r"\b[Ww]hoever\b": "anyone who",
+    r"\bstands? for all\b": "represents",
+    r"\bstands? (?:in|on|once|twice|elsewhere|there|here|below|above|beside)\b": "is",
+    r"\bsays? so\b": "states this",
+    r"\bin all(?=[.,;:)]|$)": "in total",
+    r"\bof its own(?=[.,;:)]|$)": "its own",
+    r"\bof their own(?=[.,;:)]|$)": "their own",
+    r"\bby itself\b": "separately",
+    r"\bby themselves\b": "separately",
+    r"\bplainly\b": "clearly",
+    r"\bso many\b": "that many",
+    r"\bwhat it is\b(?! given| told)": "its kind",
+    r"\bthat (?:is|are) there\b": "that exist",
+    r"\bmade[- ]up\b": "simulated",
+    r"\berror bars?\b": "interval",
+    r"\bin earnest\b": "in production",
+    r"\ba place to ask\b": "a server",
+    r"\b[Nn]o interval knows\b": "intervals do not account for this",
+    r"\bnobody is told\b": "silently",
+    r"\bis not told\b": "does not learn",
+    r"\bit is told\b": "it receives",
+    r"\btells? apart\b": "distinguish",
+    r"\bbut for\b": "except",
+    r"\bnone of them\b(?= knows)": "none accounts for this",
+    r"\bas (?:one|people) (?:has|have) (?:it|them)\b": "as written",
+    r"\bwhat (?:of it|of them|of these)\b": "which part",
+    r"\bmost at once\b": "at most",
+    r"\bis an admission\b": "means unknown",
+    r"\ban admission\b": "unknown",
+    r"\bput in front of you\b": "consider",
+    r"\bspend your thoughts\b": "concentrate",
+    r"\blook(?:s|ed)? through for\b": "searched for",
+    r"\bthe nicest\b(?! (?:of|is|:))": "the best",
+    r"\bhas nothing of\b": "does not contain",
+    r"\bwhom this makes\b": "who become",
+    r"\bhow the table is\b": "the format of the table",
+    r"\bwhat nobody can do without\b": "the minimum",
+}
+PATTERN = re.compile("|".join(f"(?:{each})" for each in BANNED), re.MULTILINE)
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def texts_of_page(path: Path) -> Iterator[str]:
+    """A page without its code and its tables of what to search for."""
+    yield FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def texts_of_module(path: Path) -> Iterator[str]:
+    """Docstrings, other strings and comments."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield " ".join(node.value.split())
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string.lstrip("# ")
+
+
+def pages(root: Path) -> list[Path]:
+    """Everything that users read as text."""
+    top = [
+        root / "README.md",
+        root / "CONTRIBUTING.md",
+        root / "SECURITY.md",
+        root / "CHANGELOG.md",
+    ]
+    return [*top, *sorted((root / "docs").rglob("*.md"))]
+
+
+def templates() -> list[Path]:
+    """The pages of the server."""
+    return sorted((SOURCE / PACKAGE).rglob("*.html"))
+
+
+def modules() -> list[Path]:
+    """The code of the package."""
+    return sorted((SOURCE / PACKAGE).rglob("*.py"))
+
+
+def found(texts: Iterator[str]) -> list[str]:
+    """The banned words in some texts."""
+    return [match.group().strip() for text in texts for match in PATTERN.finditer(text)]
