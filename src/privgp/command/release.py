@@ -82,7 +82,7 @@ def release(
         refuse_given(context, ("holder",), "a release without --certificate")
     _check_complete(context, {**asked, "density": density}, by_plan=plan is not None)
     from privgp.command.io.accounts import account_of, note_release
-    from privgp.command.io.request import OfPoints, Request, plan_warnings, planned_request
+    from privgp.command.io.request import OfPoints, Request, plan_warnings, request_of_plan
     from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepare_release
 
@@ -91,7 +91,7 @@ def release(
         request = (OfPoints if density else Request)(**own, about_labels=LABELS, **asked)
     else:
         written = {name: asked[name] for name in OF_THE_TABLE}
-        request = planned_request(plan, **own, **written)
+        request = request_of_plan(plan, **own, **written)
     request.check_output()
     request.check()
     request = replace(request, account=account_of(ledger, dataset))

@@ -573,7 +573,7 @@ class PlannedPoints(OfPoints, PlannedRequest):
 PLANNED = {"PrivateGPDensity": PlannedPoints}
 
 
-def planned_request(path: Path, **given: Any) -> PlannedRequest:
+def request_of_plan(path: Path, **given: Any) -> PlannedRequest:
     """What a saved plan was made for. ``given``: what the plan does not say, such as the table."""
     plan = open_own(path, load_plan)
     assert plan.made_for is not None
