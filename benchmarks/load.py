@@ -3,7 +3,8 @@
     python -m benchmarks.load
 
 Throughput is that of one client at a time, in turns with the bare model on the same machine. Then many
-clients ask at once, and then small requests until memory would have grown.
+clients ask at once for 20 points with intervals, one asks for 10,000 points with intervals and for a
+view twice, and then small requests come until memory would have grown.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import uvicorn
 
 from benchmarks.kills import Server
 from privgp.models.load import unpack_model
 from privgp.server.app import application
 from privgp.server.settings import Settings
+from privgp.server.start import bind_socket, listen
 
 POINTS, TURNS, EACH = 1000, 5, 30
-CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 10
+CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 20
+MOST = 10_000  # points of one request
 ROWS = 200
-PLAN = {"epsilon": 1.0, "delta": 1e-6, "hyperparameters": "fixed"}
+PLAN = {"epsilon": 1.0, "delta": 1e-6}
 DATASET = {
     "name": "visits", "inputs": ["age"], "public_inputs": ["age"], "output": "cost", "bounds": [0, 5000],
     "epsilon": 2.0, "delta": 1e-5,
@@ -115,7 +117,7 @@ def crowd(server: Server, release: str) -> dict[str, float]:
     over = time.monotonic() + SECONDS
 
     def asking() -> None:
-        client = Client(server, release, POINTS)
+        client = Client(server, release, FEW, interval=True)
         while time.monotonic() < over:
             start = time.perf_counter()
             status = client.ask()
@@ -129,7 +131,21 @@ def crowd(server: Server, release: str) -> dict[str, float]:
         each.join()
     asked = len(times) + len(refused)
     quantiles = {f"p{q}": float(np.percentile(times, q)) for q in (50, 99)}
-    return {"a second": asked / SECONDS, **quantiles, "refused": len(refused) / asked}
+    return {"a second": len(times) / SECONDS, **quantiles, "refused": len(refused) / asked}
+
+
+def large(server: Server, release: str) -> dict[str, float]:
+    """Seconds for many points with intervals, and for a view: when it is made, and when it is kept."""
+    client = Client(server, release, MOST, interval=True)
+    start = time.perf_counter()
+    assert client.ask() == 200
+    found = {f"{MOST} points": time.perf_counter() - start}
+    with server.client() as asking:
+        for name in ("view", "view again"):
+            start = time.perf_counter()
+            assert asking.get(f"/api/releases/{release}/view").status_code == 200
+            found[name] = time.perf_counter() - start
+    return found
 
 
 def memory(server: Server, release: str) -> dict[str, float]:
@@ -144,10 +160,16 @@ def memory(server: Server, release: str) -> dict[str, float]:
 
 
 def _megabytes(server: Server) -> float:
+    """The memory of the server and of its processes."""
     assert server.process is not None
-    text = Path(f"/proc/{server.process.pid}/status").read_text()
-    line = next(line for line in text.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
+    number = server.process.pid
+    children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    texts = [Path(f"/proc/{each}/status").read_text() for each in (number, *children)]
+    lines = [line for text in texts for line in text.splitlines() if line.startswith("VmRSS")]
+    return sum(int(line.split()[1]) for line in lines) / 1024
+
+
+MEASURES = (("Throughput", throughput), ("Crowd", crowd), ("Large", large), ("Memory", memory))
 
 
 def main() -> None:
@@ -157,14 +179,15 @@ def main() -> None:
     if given.serve:
         folder, port = given.serve
         unlimited = Settings(data=Path(folder), requests_per_second=1e9, burst=10**9)
-        uvicorn.run(application(unlimited), port=int(port), log_level="warning", http="h11")
+        with bind_socket("127.0.0.1", int(port)) as place:
+            listen(application(unlimited), place)
         return
     with tempfile.TemporaryDirectory() as folder:
         server = Unlimited(Path(folder), None)
         try:
             server.start()
             release = released(server)
-            for name, measure in (("Throughput", throughput), ("Crowd", crowd), ("Memory", memory)):
+            for name, measure in MEASURES:
                 told = measure(server, release)
                 print(name + ": " + ", ".join(f"{k} {v:.4g}" for k, v in told.items()), flush=True)
         finally:

@@ -8,8 +8,8 @@ from tests.house import numbers
 from tests.house.source import PACKAGE, SOURCE, House
 
 HOUSE = House.built()
-MOST_ASKS, MOST_ANY, MOST_METHODS = 125, 1460, 25
-MOST_PARTICIPLES, MOST_MODULES, MOST_FILES = 101, 72, 315
+MOST_ASKS, MOST_ANY, MOST_METHODS = 125, 1459, 25
+MOST_PARTICIPLES, MOST_MODULES, MOST_FILES = 101, 72, 316
 # Modules that still do. Lines may only be removed.
 CIRCLES = [frozenset({"privgp.models.rows.files", "privgp.models.rows.database"})]
 

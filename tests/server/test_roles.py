@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from privgp import __version__
 from privgp.server import api, pages
 from privgp.server.functions import api as functions
 from tests.server.world import (
@@ -174,3 +175,19 @@ def test_a_signed_in_page_changes_nothing_for_another_host(world):
     world.client.cookies.set("privgp", cookie.partition("=")[2].partition(";")[0])
     assert world.client.get("/api/me").status_code == 401
     world.client.cookies.clear()
+
+
+def test_every_endpoint_is_described(world):
+    """In /openapi.json: what it is about, which keys it takes, and what it answers."""
+    described = world.get(NONE, "/openapi.json")
+    known = {each["name"] for each in described["tags"]}
+    assert described["info"]["version"] == __version__
+    assert {*described["components"]["securitySchemes"]} == {"HTTPBearer", "APIKeyCookie"}
+    for path, methods in described["paths"].items():
+        for each in methods.values():
+            assert {*each["tags"]} <= known, path
+            assert each["security"], path
+            (good,) = [code for code in each["responses"] if code.startswith("2")]
+            shape = each["responses"][good].get("content", {}).get("application/json", {})
+            plain = path.endswith(("/certificate", "/key")) or "." in path or path.endswith("/file")
+            assert plain or "$ref" in str(shape), path

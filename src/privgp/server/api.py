@@ -7,17 +7,18 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response, Security
 from fastapi.concurrency import run_in_threadpool
-from pydantic import BaseModel
+from fastapi.security import APIKeyCookie, HTTPBearer
 
 from privgp.ledger.chain import APPROVAL, REJECTION
 from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
-from privgp.server import reading
+from privgp.server import reading, shapes
 from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
 from privgp.server.errors import Refused, absent, first_line
+from privgp.server.guard import COOKIES
 from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings, new_private_file
@@ -34,14 +35,15 @@ NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be 
 JOB = ("id", "kind", "dataset", "state", "progress", "doing", "result", "error", "made_at")
 
 
-class Problem(BaseModel):
-    error: str
-
-
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
+    code: {"model": shapes.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 422, 429, 503)
 }
-router = APIRouter(prefix="/api", responses=REFUSALS)
+# The guard has looked at both before: here they are for /openapi.json.
+KEYS = [
+    Security(HTTPBearer(description="An API key.", auto_error=False)),
+    Security(APIKeyCookie(name=COOKIES[True], description="Signed in.", auto_error=False)),
+]
+router = APIRouter(prefix="/api", responses=REFUSALS, dependencies=KEYS)
 
 
 @dataclass(frozen=True)
@@ -110,18 +112,18 @@ Anybody = Annotated[Who, Depends(anybody)]
 Custodian = Annotated[Who, Depends(custodian)]
 
 
-@router.get("/me")
+@router.get("/me", response_model=shapes.Me)
 def me(who: Anybody) -> Row:
     """Whose key this is."""
     return {"name": who.name, "role": who.role}
 
 
-@router.get("/keys")
+@router.get("/keys", response_model=list[shapes.Key])
 def keys(s: Served, _: Custodian) -> list[Row]:
     return s.store.keys()
 
 
-@router.post("/keys", status_code=201)
+@router.post("/keys", status_code=201, response_model=shapes.NewKey)
 def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
     """A new key, shown this once."""
     number, key = s.store.add_key(asked.name, asked.role, asked.datasets, asked.days)
@@ -129,7 +131,7 @@ def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
     return {"id": number, "key": key}
 
 
-@router.delete("/keys/{number}")
+@router.delete("/keys/{number}", response_model=shapes.Id)
 def revoke_key(s: Served, who: Custodian, number: str) -> Row:
     """Revoke a key: it opens nothing more, and its jobs that wait are not carried out."""
     s.store.revoke(number)
@@ -137,13 +139,13 @@ def revoke_key(s: Served, who: Custodian, number: str) -> Row:
     return {"id": number}
 
 
-@router.get("/events")
+@router.get("/events", response_model=list[shapes.Event])
 def events(s: Served, _: Custodian) -> list[Row]:
     """The newest sign-ins, keys, approvals, releases and downloads, the newest first."""
     return s.store.events(MOST_EVENTS)
 
 
-@router.post("/tables", status_code=201)
+@router.post("/tables", status_code=201, response_model=shapes.Table)
 async def add_table(
     s: Served,
     who: Custodian,
@@ -155,7 +157,7 @@ async def add_table(
     return {"table": name}
 
 
-@router.get("/tables")
+@router.get("/tables", response_model=list[shapes.Table])
 def unused_tables(s: Served, _: Custodian) -> list[Row]:
     """Uploaded private tables that no dataset is made of; the log knows who uploaded them, and when."""
     used = s.store.tables_in_use()
@@ -163,7 +165,7 @@ def unused_tables(s: Served, _: Custodian) -> list[Row]:
     return [{"table": name} for name in names if name not in used]
 
 
-@router.delete("/tables/{name}")
+@router.delete("/tables/{name}", response_model=shapes.Table)
 def delete_table(s: Served, who: Custodian, name: str) -> Row:
     """Delete a private table that no dataset is made of."""
     unused = {row["table"] for row in unused_tables(s, who)}
@@ -174,12 +176,12 @@ def delete_table(s: Served, who: Custodian, name: str) -> Row:
     return {"table": name}
 
 
-@router.get("/datasets")
+@router.get("/datasets", response_model=list[shapes.Dataset])
 def datasets(s: Served, who: Anybody) -> list[Row]:
     return [_dataset(s, row) for row in s.store.datasets(who)]
 
 
-@router.post("/datasets", status_code=201)
+@router.post("/datasets", status_code=201, response_model=shapes.Dataset)
 def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     """Register a table of the server's folder: kinds of columns, bounds, and a permanent budget."""
     asked.check(s.settings)
@@ -201,12 +203,14 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     return _dataset(s, s.store.dataset(who, asked.name))
 
 
-@router.get("/datasets/{name}")
+@router.get("/datasets/{name}", response_model=shapes.Dataset)
 def dataset(s: Served, who: Anybody, name: str) -> Row:
     return _dataset(s, s.store.dataset(who, name))
 
 
-@router.get("/datasets/{name}/ledger")
+@router.get(
+    "/datasets/{name}/ledger", response_model=shapes.Chain, response_model_exclude_unset=True
+)
 def ledger(s: Served, who: Anybody, name: str) -> Row:
     """What was charged, in the order of the chain."""
     s.store.dataset(who, name)
@@ -219,7 +223,7 @@ def ledger(s: Served, who: Anybody, name: str) -> Row:
     return {"dataset": name, "remaining": account.remaining(), "entries": entries}
 
 
-@router.get("/ledger/verify")
+@router.get("/ledger/verify", response_model=shapes.Verified)
 def verify(s: Served, _: Custodian) -> Row:
     """Whether every chain is whole and signed, and whether an older copy would be found."""
     found = s.work.ledger
@@ -239,7 +243,7 @@ def public_key(s: Served, _: Anybody) -> Response:
     return _download(pem.encode("ascii"), "ledger-key.pem", "application/x-pem-file")
 
 
-@router.post("/datasets/{name}/plans", status_code=202)
+@router.post("/datasets/{name}/plans", status_code=202, response_model=shapes.Job)
 def add_plan(s: Served, who: Anybody, name: str, asked: PlanAsked) -> Row:
     """Plan, which is free; the job's result is the plan's number."""
     s.store.dataset(who, name)
@@ -247,18 +251,18 @@ def add_plan(s: Served, who: Anybody, name: str, asked: PlanAsked) -> Row:
     return s.start(who, PLAN, name, shown, new_id(), json.dumps(shown))
 
 
-@router.get("/datasets/{name}/plans")
+@router.get("/datasets/{name}/plans", response_model=list[shapes.PlanSummary])
 def plans(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
     return [_plan(s, row, short=True) for row in s.store.plans(name)]
 
 
-@router.get("/plans/{number}")
+@router.get("/plans/{number}", response_model=shapes.Plan)
 def plan(s: Served, who: Anybody, number: str) -> Row:
     return _plan(s, s.store.plan(who, number))
 
 
-@router.post("/plans/{number}/approve")
+@router.post("/plans/{number}/approve", response_model=shapes.PlanSummary)
 def approve(s: Served, who: Custodian, number: str) -> Row:
     """Allow the plan to be carried out; the approval is an entry of the ledger."""
     row = s.store.plan(who, number)
@@ -269,7 +273,7 @@ def approve(s: Served, who: Custodian, number: str) -> Row:
     return _plan(s, s.store.plan(who, number), short=True)
 
 
-@router.post("/plans/{number}/reject")
+@router.post("/plans/{number}/reject", response_model=shapes.PlanSummary)
 def reject(s: Served, who: Custodian, number: str) -> Row:
     """Reject a plan, or withdraw its approval before it is carried out."""
     row = s.store.plan(who, number)
@@ -281,7 +285,7 @@ def reject(s: Served, who: Custodian, number: str) -> Row:
     return _plan(s, s.store.plan(who, number), short=True)
 
 
-@router.post("/jobs/{number}/retry", status_code=202)
+@router.post("/jobs/{number}/retry", status_code=202, response_model=shapes.Job)
 def retry(s: Served, who: Anybody, number: str) -> Row:
     """Carry out a failed job again: its own key's, or any as a custodian. Nothing is charged twice."""
     s.store.job(who, number)
@@ -291,7 +295,7 @@ def retry(s: Served, who: Anybody, number: str) -> Row:
     return _only(job, JOB)
 
 
-@router.post("/datasets/{name}/releases", status_code=202)
+@router.post("/datasets/{name}/releases", status_code=202, response_model=shapes.Job)
 def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: Once) -> Row:
     """Carry out an approved plan, once: charge, draw, store, give out. The same Idempotency-Key
     gets the same release at no further cost."""
@@ -311,20 +315,24 @@ def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: O
     return s.start(who, RELEASE, name, {"plan": asked.plan}, once, asked.plan)
 
 
-@router.get("/datasets/{name}/releases")
+@router.get("/datasets/{name}/releases", response_model=list[shapes.ReleaseSummary])
 def releases(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
     return [_release_row(row) for row in s.store.releases(name)]
 
 
-@router.get("/releases/{number}")
+@router.get("/releases/{number}", response_model=shapes.Release)
 def release(s: Served, who: Anybody, number: str) -> Row:
     row = s.store.release(who, number)
     guarantee = s.model(row["id"]).guarantee_
     return {**_release_row(row), **_cost(guarantee), "protects": guarantee.unit}
 
 
-@router.post("/releases/{number}/predict", response_model=dict[str, Any])
+@router.post(
+    "/releases/{number}/predict",
+    response_class=Response,
+    responses=shapes.answers(shapes.Prediction),
+)
 async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
     """The released function at any points: free, as often as you like."""
     row = await run_in_threadpool(s.store.release, who, number)
@@ -335,7 +343,9 @@ async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> 
     return Response(text, media_type="application/json")
 
 
-@router.get("/releases/{number}/view", response_class=Response)
+@router.get(
+    "/releases/{number}/view", response_class=Response, responses=shapes.answers(shapes.View)
+)
 async def view(s: Served, who: Anybody, number: str) -> Response:
     """The curve, the map or slices, with the privacy noise apart."""
     return Response(await s.view(who, "view", number), media_type="application/json")
@@ -392,7 +402,7 @@ async def published_page(s: Served, who: Anybody, number: str) -> Response:
     return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
 
 
-@router.post("/releases/{number}/updates", status_code=202)
+@router.post("/releases/{number}/updates", status_code=202, response_model=shapes.Job)
 async def add_update(
     s: Served,
     who: Custodian,
@@ -407,7 +417,7 @@ async def add_update(
     return await run_in_threadpool(_start_update, s, who, number, once, name, digest)
 
 
-@router.get("/jobs/{number}")
+@router.get("/jobs/{number}", response_model=shapes.Job)
 def job(s: Served, who: Anybody, number: str) -> Row:
     return _only(s.store.job(who, number), JOB)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Any
 
 from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from privgp.ledger.errors import LedgerError, LedgerUnreachable
@@ -21,6 +23,7 @@ from privgp.server.guard import Guard
 from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
+from privgp.server.shapes import TAGS, tag_of
 from privgp.server.work import Work
 
 # The framework could send requests and errors, and what they quote, to whoever the environment names.
@@ -47,6 +50,8 @@ def application(settings: Settings) -> FastAPI:
 
     made = FastAPI(
         title="privgp",
+        version=version("privgp"),
+        openapi_tags=[{"name": name, "description": text} for name, text in TAGS.items()],
         description="Budgets, plans and releases of private datasets.",
         docs_url=None,
         redoc_url=None,
@@ -54,6 +59,9 @@ def application(settings: Settings) -> FastAPI:
         telemetry=SILENT,
     )
     made.state.service = api.Service(settings, work.store, work, worker, predictors)
+    for route in (*api.router.routes, *functions.router.routes):
+        if isinstance(route, APIRoute):
+            route.tags = [tag_of(route.path)]
     made.include_router(api.router)
     made.include_router(functions.router)
     made.include_router(pages.router)

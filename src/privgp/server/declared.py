@@ -290,7 +290,9 @@ class PlanAsked(PlanFields):  # type: ignore[misc]
 
 
 class ReleaseAsked(Asked):
-    plan: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    """The plan to carry out."""
+
+    plan: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", examples=["0f3c" * 8])]
 
 
 class PredictAsked(Asked):
@@ -298,7 +300,7 @@ class PredictAsked(Asked):
 
     points: Annotated[
         list[Annotated[list[Cell], Field(min_length=1, max_length=MOST_INPUTS)]],
-        Field(min_length=1),
+        Field(min_length=1, examples=[[[30.0], [45.0]]]),
     ]
     coverage: Annotated[float, Field(gt=0, lt=1)] = 0.9
     interval: bool = True

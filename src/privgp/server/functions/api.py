@@ -7,16 +7,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body
 
-from privgp.server.api import REFUSALS, Anybody, Custodian, Once, Served, _only
+from privgp.server import shapes
+from privgp.server.api import KEYS, REFUSALS, Anybody, Custodian, Once, Served, _only
 from privgp.server.errors import Refused
 from privgp.server.functions.asked import AnyAsked, PointsAsked
 from privgp.server.store.store import Row
 from privgp.server.work import FUNCTION, finite
 
-router = APIRouter(prefix="/api", responses=REFUSALS)
+router = APIRouter(prefix="/api", responses=REFUSALS, dependencies=KEYS)
 
 
-@router.post("/datasets/{name}/functions", status_code=202)
+@router.post("/datasets/{name}/functions", status_code=202, response_model=shapes.Job)
 def add_function(
     s: Served, who: Custodian, name: str, asked: Annotated[AnyAsked, Body()], once: Once
 ) -> Row:
@@ -27,18 +28,18 @@ def add_function(
     return s.start(who, FUNCTION, name, shown, once, json.dumps(shown, sort_keys=True))
 
 
-@router.get("/datasets/{name}/functions")
+@router.get("/datasets/{name}/functions", response_model=list[shapes.Function])
 def functions(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
     return [_function_summary(row) for row in s.store.functions(name)]
 
 
-@router.get("/functions/{number}")
+@router.get("/functions/{number}", response_model=shapes.Function)
 def function(s: Served, who: Anybody, number: str) -> Row:
     return _function_summary(s.store.function(who, number))
 
 
-@router.post("/functions/{number}/ask")
+@router.post("/functions/{number}/ask", response_model=shapes.Values)
 def ask(s: Served, who: Anybody, number: str, asked: PointsAsked) -> Row:
     """The values at these points, of paths one list each: free, and the same for ever."""
     row = s.store.function(who, number)
