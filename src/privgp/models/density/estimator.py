@@ -266,9 +266,9 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             kept,
         )
 
-    def _rehearsal_outputs(self, rows: int) -> None:
-        """Points have no output."""
-        return
+    def _rehearsal_outputs(self, rows: int) -> Array:
+        """Ignored, as points have no output."""
+        return np.zeros(rows)
 
     def _alone(self) -> tuple[Any, ...]:
         return (self,)
