@@ -8,8 +8,12 @@ from tests.house import numbers
 from tests.house.source import PACKAGE, SOURCE, House
 
 HOUSE = House.built()
-MOST_ASKS, MOST_ANY, MOST_METHODS = 125, 1459, 25
-MOST_PARTICIPLES, MOST_MODULES, MOST_FILES = 101, 72, 316
+MOST_ASKS = 125
+MOST_ANY = 983
+MOST_METHODS = 25
+MOST_PARTICIPLES = 101
+MOST_MODULES = 72
+MOST_FILES = 311
 # Modules that still do. Lines may only be removed.
 CIRCLES = [frozenset({"privgp.models.rows.files", "privgp.models.rows.database"})]
 

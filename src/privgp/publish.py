@@ -131,7 +131,7 @@ def _in_model_selection() -> bool:
     return False
 
 
-def check_account(account: Any) -> Account | None:
+def check_account(account: object) -> Account | None:
     """The argument ``ledger`` of a model, if it can be charged."""
     if account is None:
         return None

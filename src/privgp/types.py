@@ -69,4 +69,7 @@ Table = (
 )  # rows of inputs: an array, a Polars or pandas table, or inputs in files
 Column = ArrayLike | InFiles  # one value per row: an array, a Series, a list, or a column in files
 Bounds = Sequence[float] | Sequence[Sequence[float]] | Array  # (low, high), or one such pair each
+UserData = Any
+"""Rows or a column as a user hands them in, before any check: an array, a list, a data frame or series of
+any library that narwhals reads, columns of ``open_table``, or something else that is then refused."""
 RandomState = int | np.random.RandomState | None  # of simulations; None: the noise that protects

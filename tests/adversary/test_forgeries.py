@@ -33,7 +33,7 @@ from privgp.plan.together import JointSums
 from privgp.privacy.guarantee import mix_delta
 from privgp.privacy.noise import gaussian_noise
 from privgp.release.certificate.document import steps_of
-from privgp.release.file import CODEC as RELEASES
+from privgp.release.release import CODEC as RELEASES
 from privgp.storage import state_file
 from privgp.storage.archive import PLAN, DamagedFile, pack, unpack
 from privgp.storage.codec import Codec

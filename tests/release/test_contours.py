@@ -7,9 +7,17 @@ import json
 import numpy as np
 import pytest
 
-from privgp.release.exports.contours import bands_between, contours, open_bands, round_levels
-from privgp.release.exports.geojson import collection, edges, quads
-from privgp.release.exports.mesh import Mesh, wrap_longitude
+from privgp.release.exports.geojson import (
+    Mesh,
+    bands_between,
+    collection,
+    contours,
+    edges,
+    open_bands,
+    quads,
+    round_levels,
+    wrap_longitude,
+)
 
 geopandas = pytest.importorskip("geopandas")
 shapely = pytest.importorskip("shapely")

@@ -10,8 +10,7 @@ import pytest
 from privgp import Label, Number, PrivateGP
 from privgp.models.load import model_of
 from privgp.release.certificate import certificate
-from privgp.release.file import CODEC, decode
-from privgp.release.release import Release
+from privgp.release.release import CODEC, Release, decode
 
 X = np.arange(12.0)
 TABLE = {"x": X, "a": np.sin(X), "b": np.where(np.arange(12) % 3, "no", "yes")}

@@ -32,7 +32,7 @@ from privgp.plan.part import Part
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import Noise
 from privgp.publish import forget_fits
-from privgp.types import Array, Random
+from privgp.types import Array, Random, UserData
 from privgp.vault.measure import exact
 from privgp.vault.scores import score_sensitivity
 from privgp.vault.select import CHOICES, choose
@@ -199,7 +199,7 @@ def sampler_of(
 
 def paths_of(
     model: PosteriorPaths, data: object, neighbour: object, points: object
-) -> tuple[Callable[..., Any], Any]:
+) -> tuple[Callable[..., object], object]:
     """A mechanism for many releases of paths at once (a few of many: they are independent), and
     what they promise. ``points``: unless given, the questions that hurt most about the inputs of
     the records in which the datasets differ, with restarts between them."""
@@ -223,7 +223,9 @@ def paths_of(
     return release, model.guarantee_for(len(y))
 
 
-def release_mechanism(model: Any, points: Any) -> Callable[[Any, np.random.Generator], Array]:
+def release_mechanism(
+    model: Any, points: UserData
+) -> Callable[[object, np.random.Generator], Array]:
     """The mechanism of an estimator with ``fit`` and ``release``: its answers at these points."""
 
     def mechanism(dataset: Any, rng: np.random.Generator) -> Array:
@@ -277,7 +279,7 @@ def _differ_in_one_record(data: object, neighbour: object) -> tuple[tuple[Array,
     return (X, y), (Z, v)
 
 
-def _check_one_person(differ: Any, people: Any) -> None:
+def _check_one_person(differ: Any, people: UserData) -> None:
     """Refuse outputs that differ in several rows, unless all of them are one person's."""
     rows = np.flatnonzero(differ)
     if len(rows) > 1 and (people is None or len(np.unique(people[rows])) > 1):

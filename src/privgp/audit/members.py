@@ -138,7 +138,7 @@ def draw_release(
 
 
 def _population(
-    n: int, record: Any, x_bounds: Any, response: Response, label_noise: Any
+    n: int, record: Any, x_bounds: Bounds, response: Response, label_noise: Any
 ) -> Population:
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     try:

@@ -17,7 +17,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, Guarantee
 from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
 from privgp.privacy.rdp import PathCurve, delta_for, influence_and_shift
-from privgp.types import Array, Bounds
+from privgp.types import Array, Bounds, UserData
 
 SMALL_DELTA = 1e-3
 MOST_EPSILON = 700.0  # beyond, exp(epsilon) is infinite
@@ -84,7 +84,7 @@ class Promise:
         return f"epsilon = {epsilon:.4g} at delta = {delta:.2g}, one of {len(self.pairs)} pairs"
 
 
-def promise_of(given: Any) -> Promise:
+def promise_of(given: UserData) -> Promise:
     """A promise from a Guarantee, from (epsilon, delta), or from anything with
     ``delta_at(epsilon)``.
 

@@ -41,7 +41,7 @@ def part(callback: Callback, start: float, end: float) -> Callback:
     return lambda share, doing: callback(start + (end - start) * share, doing)
 
 
-def repeat_draws(draw: Callable[[], Any], count: int, doing: str, tell: Callback) -> list[Any]:
+def repeat_draws(draw: Callable[[], object], count: int, doing: str, tell: Callback) -> list[Any]:
     """The results of this many calls; the callback is called a hundred times on the way.
 
     Parameters

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, UserData
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
 LARGEST = 1.7976931348623157e308
@@ -29,17 +29,17 @@ LOST = "the database could not be reached, or has no such table."
 FAILED = "the database refused the query. Nothing was released."
 
 
-def is_url(given: Any) -> bool:
+def is_url(given: object) -> bool:
     """Whether it is the address of a database."""
     return isinstance(given, str) and given.split("://")[0] in SCHEMES and "://" in given
 
 
-def is_ibis(given: Any) -> bool:
+def is_ibis(given: object) -> bool:
     """Whether it is a table of Ibis."""
     return type(given).__module__.startswith("ibis.") and hasattr(given, "group_by")
 
 
-def open_database(given: Any) -> Any:
+def open_database(given: UserData) -> Any:
     """A table of Ibis, given or by its address.
 
     Raises
@@ -103,7 +103,7 @@ def whole(value: int) -> Any:
     return ibis.literal(int(value), type="int64")
 
 
-def clip(numbers: Any, low: float, high: float) -> Any:
+def clip(numbers: object, low: float, high: float) -> Any:
     """Numbers moved between two bounds; a missing one counts as the lower."""
     import ibis
 
@@ -131,7 +131,7 @@ def flag(condition: Any) -> Any:
     return condition.ifelse(whole(1), whole(0))
 
 
-def least_whole(numbers: Any, most: int) -> Any:
+def least_whole(numbers: object, most: int) -> Any:
     """Whole numbers, none above ``most``."""
     import ibis
 
@@ -152,7 +152,7 @@ def rank_over(person: str, order: Sequence[str]) -> Any:
     return ibis.row_number().over(ibis.window(group_by=person, order_by=list(order)))
 
 
-def sum_groups(table: Any, keys: Sequence[str], sums: Mapping[str, Any]) -> dict[str, Any]:
+def sum_groups(table: UserData, keys: Sequence[str], sums: Mapping[str, object]) -> dict[str, Any]:
     """The result of a grouped query by its columns, as arrays.
 
     Parameters
@@ -207,7 +207,7 @@ class DatabaseTable:
     def refuse_changes(self) -> None:
         """What is summed is one query, which sees one state of the table."""
 
-    def distinct(self, name: str, most: int) -> list[Any]:
+    def distinct(self, name: str, most: int) -> list[object]:
         """The different cells of a public column, ``most`` of them at most."""
         with quiet_failures():
             found = self.table.select(name).distinct().limit(most).to_pyarrow()

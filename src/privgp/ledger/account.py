@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, and_, select
 
@@ -288,7 +288,7 @@ class Account:
         last: Entry | None,
         cost: Cost,
         spent: Spent,
-        **others: Any,
+        **others: object,
     ) -> Entry:
         entry = Entry.of(
             cost,

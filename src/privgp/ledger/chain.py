@@ -134,7 +134,7 @@ def seal_row(row: Row) -> Row:
     return replace(row, hash=_hash(asdict(row)))
 
 
-def _hash(fields: Mapping[str, Any]) -> str:
+def _hash(fields: Mapping[str, object]) -> str:
     shown = {name: value for name, value in fields.items() if name not in UNHASHED}
     text = json.dumps(["privgp ledger 1", shown], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -188,7 +188,7 @@ class Database:
         event.listen(engine, "begin", _begin)
         return engine
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Without the password: another process takes it from PGPASSWORD or its password file."""
         url = self.url
         bare = URL.create(
@@ -236,7 +236,7 @@ def sqlite_file(url: URL) -> Path | None:
     return Path(str(url.database)) if url.get_backend_name() == SQLITE else None
 
 
-def _set_up(connection: Any, _: Any) -> None:
+def _set_up(connection: Any, _: object) -> None:
     """SQLite: transactions begin as ``_begin`` says; a commit is on the disk when it returns."""
     connection.isolation_level = None
     cursor = connection.cursor()

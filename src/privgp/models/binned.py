@@ -26,7 +26,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import promise
 from privgp.privacy.noise import LAWS, PURE
 from privgp.privacy.protected import OUTPUTS, RECORDS
-from privgp.types import Array, Bounds, Column, Integers, RandomState, Table
+from privgp.types import Array, Bounds, Column, Integers, RandomState, Table, UserData
 from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
 from privgp.vault.validate import seal_inputs, seal_outputs
@@ -101,7 +101,7 @@ class BinnedMeans(SpendingRegressor):
             out[there] = self.means_[place[there]]
         return out
 
-    def _measure_outputs(self, X: Any, y: Any) -> None:
+    def _measure_outputs(self, X: UserData, y: UserData) -> None:
         """Sums per bin. X is public, y goes to the vault."""
         numbers_only(self, X)
         X = validate_data(self, X, dtype=np.float64)
@@ -117,7 +117,7 @@ class BinnedMeans(SpendingRegressor):
 
         self._publish_sums(y, len(X), BinSums(self.noise, index, len(bins)), what, keep)
 
-    def _measure_records(self, X: Any, y: Any) -> None:
+    def _measure_records(self, X: Table, y: UserData) -> None:
         """Counts and sums per bin. Inputs and outputs go to the vault."""
         low, high = np.array(domain_pairs("x_bounds", self.x_bounds)).T
         grid = Grid(low, high, self._shape(len(low)))
@@ -218,7 +218,7 @@ class BinnedMeans(SpendingRegressor):
             raise ValueError("bins are too many: use fewer per input.")
         return shape
 
-    def _points(self, X: Any) -> Array:
+    def _points(self, X: Table) -> Array:
         check_is_fitted(self)
         numbers_only(self, X)
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
@@ -273,7 +273,7 @@ class BinnedGP(BinnedMeans):
         self.kernel_, self.noise_variance_ = signal_and_noise(
             given, self.noise_variance, len(scales), default=(0.3 * half) ** 2
         )
-        self._factor: Any = None
+        self._factor: object = None
         self._weights = np.zeros(0)
         if len(self._bins) == 0:
             return

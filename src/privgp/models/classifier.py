@@ -193,11 +193,11 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         released = probability_picture(self._released, int(places[0]), output)
         return plot_release(on_paper(self, released, points), ax, figure)
 
-    def _check_and_locate(self, X: Any) -> Array:
+    def _check_and_locate(self, X: Table) -> Array:
         check_is_fitted(self)
         return rows_at(self, X)
 
-    def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """Labels are counted over nothing."""
         return {}
 

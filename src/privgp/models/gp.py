@@ -30,7 +30,7 @@ from privgp.question.rules import ONE, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.points import intervals
 from privgp.tables.table import absent, columns_by_name
-from privgp.types import Array, Bounds, RandomState, Table
+from privgp.types import Array, Bounds, Column, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed
 
@@ -125,8 +125,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        table: Any,
-        y: Any = None,
+        table: UserData,
+        y: UserData = None,
         *,
         inputs: Sequence[str] | None = None,
         plan: Plan | None = None,
@@ -156,7 +156,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         fit_columns(self, X, private, groups, plan, lambda rows: exposed, names)
         return self
 
-    def update(self, table: Any, y: Any = None) -> Self:
+    def update(self, table: Any, y: UserData = None) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
         Each person's data is measured once, so the guarantee stays (epsilon, delta) for everybody,
@@ -172,7 +172,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """
         return self._fit_further(table, y, None)
 
-    def refine(self, table: Any, epsilon: float, delta: float = 0.0, *, y: Any = None) -> Self:
+    def refine(self, table: Any, epsilon: float, delta: float = 0.0, *, y: UserData = None) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
         ``guarantee_`` then states the total, which counts for all of these people.
@@ -189,7 +189,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """
         return self._fit_further(table, y, (epsilon, delta))
 
-    def _fit_further(self, table: Any, y: Any, budget: tuple[float, float] | None) -> Self:
+    def _fit_further(self, table: UserData, y: Column, budget: tuple[float, float] | None) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         check_is_fitted(self)
         given = columns_of(self, table)
@@ -199,7 +199,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         measure_further(self, X, private, groups, exposed, budget)
         return self
 
-    def epsilon_for(self, table: Any, error: float) -> float:  # type: ignore[override]
+    def epsilon_for(self, table: UserData, error: float) -> float:  # type: ignore[override]
         """The least epsilon, within 1%, whose plan expects at most this error for every outcome.
 
         Parameters
@@ -244,7 +244,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return self.predict_frame(table, coverage, **asked)
 
     def interval(
-        self, table: Any, coverage: float = 0.9, *, simultaneous: bool = False
+        self, table: UserData, coverage: float = 0.9, *, simultaneous: bool = False
     ) -> tuple[Array, Array]:
         """The ends (low, high) of intervals of all outcomes at the rows of a table.
 
@@ -287,7 +287,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return named
 
     def _input_names(
-        self, given: Mapping[str, Any], inputs: Sequence[str] | None
+        self, given: Mapping[str, object], inputs: Sequence[str] | None
     ) -> tuple[str, ...]:
         """The names of the input columns, none of which is private or names people."""
         named = self._outcomes_by_name()
@@ -330,7 +330,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             )
         return kinds.names if asked is None else asked
 
-    def _outcome_columns(self, given: Mapping[str, Any], y: Any) -> list[Any]:
+    def _outcome_columns(self, given: Mapping[str, Any], y: UserData) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
         declared, has_names = self._outcomes_by_name(), self._has_names(given)
         if has_names and y is not None:
@@ -340,11 +340,13 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
         return [given[name] for name in declared] if has_names else [y]
 
-    def _has_names(self, given: Mapping[str, Any]) -> bool:
+    def _has_names(self, given: Mapping[str, object]) -> bool:
         """Whether the table holds the outcomes: by their names, or as the output of files."""
         return isinstance(self.outcomes, Mapping) or isinstance(given, FileColumns)
 
-    def _check_columns(self, given: Mapping[str, Any], X: Any, y: Any, groups: Any) -> None:
+    def _check_columns(
+        self, given: Mapping[str, Any], X: UserData, y: UserData, groups: UserData
+    ) -> None:
         """Refuse outcomes that are public elsewhere in the table, or in another order."""
         declared, has_names = self._outcomes_by_name(), self._has_names(given)
         counted = {one.exposure for one in declared.values()}
@@ -352,7 +354,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         outcomes = {name: given[name] for name in declared} if has_names else y
         self._check_given(X, outcomes, groups, exposures)
 
-    def _locate(self, X: Any) -> Array:
+    def _locate(self, X: UserData) -> Array:
         """Where the kernel has the rows of a table, which may have other columns too."""
         check_is_fitted(self)
         given = columns_by_name(X)
@@ -361,14 +363,16 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _prefixes(self) -> tuple[str, ...]:
         return self.output_names_ if isinstance(self.outcomes, Mapping) else ()
 
-    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
+    def _data(
+        self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
+    ) -> Sealed:
         """What the vault measures of the outcomes, one column each: it reads each by itself."""
         classes = [one._classes() for one in self._alone()]
         return seal_outcomes(y, classes, rows, records, people)
 
     def _rows(
-        self, given: Mapping[str, Any], names: Sequence[str], inputs: Callable[..., Any]
-    ) -> tuple[Any, Any, Exposed]:
+        self, given: Mapping[str, object], names: Sequence[str], inputs: Callable[..., Any]
+    ) -> tuple[object, object, Exposed]:
         """The columns of inputs by name, as ``inputs`` takes them, the groups, and the exposures of
         counts."""
         X = inputs(self, given, names)
@@ -379,7 +383,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             return X, groups, {}
         return X, groups, self._exposures_by_count(given, rows_in(given, names))
 
-    def _plan_rows(self, given: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, Any]:
+    def _plan_rows(self, given: Mapping[str, object], names: Sequence[str]) -> tuple[Any, Any]:
         """A model that has what is known of the columns, and the rows to plan for."""
         self._check_domain()
         X, groups, exposed = self._rows(given, names, inputs_to_plan)
@@ -400,7 +404,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         for each in self._outcomes_by_name().values():
             check_rules({"protect": self.protect, "exposure": each.exposure}, ONE)
 
-    def _exposures_by_count(self, given: Mapping[str, Any], rows: int) -> Exposed:
+    def _exposures_by_count(self, given: Mapping[str, object], rows: int) -> Exposed:
         """The exposure of every row of every count, by the count's place."""
         found: dict[int, Array] = {}
         for place, one in enumerate(self._outcomes_by_name().values()):
@@ -411,7 +415,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
                 found[place] = check_exposure(column, rows)
         return found
 
-    def _known_names(self, given: Mapping[str, Any]) -> list[str]:
+    def _known_names(self, given: Mapping[str, object]) -> list[str]:
         """The names of the inputs of the release, all of which the table has."""
         names = [str(name) for name in self.feature_names_in_]
         missing = absent(given, names)

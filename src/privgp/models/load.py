@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.plan.parameters import Parameters
-from privgp.release.file import CODEC, decode
-from privgp.release.release import Release
+from privgp.release.release import CODEC, Release, decode
 from privgp.storage.archive import DamagedFile, check_target, damage_of, pack, read, unpack, write
 
 __all__ = ["NOTICE", "NOTICE_INDUCING", "NOTICE_RECORDS", "DamagedFile", "load", "notice", "save"]

@@ -15,7 +15,7 @@ from privgp.pictures.style import REACH, budget_text, limits, number
 from privgp.release.exports.geojson import places_in
 from privgp.release.prediction import ReleasedFunction
 from privgp.release.release import Release
-from privgp.types import Array
+from privgp.types import Array, Table, UserData
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -76,7 +76,7 @@ def picture_of(release: Release, output: str, observation: bool) -> Released:
 
 
 def plot_several(
-    model: Published, ax: Any, figure: Any, observation: bool, points: Any = None
+    model: Published, ax: Any, figure: Any, observation: bool, points: UserData = None
 ) -> Any:
     """The curve, map or slices of every output, one above the other."""
     from privgp.pictures.curves import plot_each
@@ -182,7 +182,7 @@ def _protection(promise: Guarantee, data: Mapping[str, Any]) -> str:
     return f"From {count}; protects {promise.unit} with {budget}"
 
 
-def _shown_points(model: Published, released: Released, points: Any) -> Array | None:
+def _shown_points(model: Published, released: Released, points: Table) -> Array | None:
     """Rows to mark, in the numbers that the picture has, longitudes next to the others."""
     if points is None:
         return None

@@ -10,8 +10,7 @@ from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.protected import ROW, Protected, exactly
-from privgp.question.outcomes import NUMBER_WORDING, Wording
-from privgp.question.units import Unit
+from privgp.question.outcomes import NUMBER_WORDING, Unit, Wording
 from privgp.release.spendings import FROM_THEM
 
 RESIDUALS = (

@@ -29,7 +29,7 @@ from privgp.release.certificate import utc
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import FirstStage, LeftSquares
-from privgp.types import Array
+from privgp.types import Array, Column, Table
 from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure, measure_twice
 
@@ -61,7 +61,7 @@ class Published(Queries, SpendsAtFit):
         def __getattr__(self, name: str) -> Any:
             """The parameters of the constructor, and what an estimator makes of them."""
 
-    def epsilon_for(self, X: Any, error: float, *, groups: Any = None) -> float:
+    def epsilon_for(self, X: Table, error: float, *, groups: Column | None = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
@@ -69,7 +69,7 @@ class Published(Queries, SpendsAtFit):
         """
         return self._least_epsilon(X, error, groups=groups)
 
-    def _least_epsilon(self, X: Any, error: float, **given: Any) -> float:
+    def _least_epsilon(self, X: Table, error: float, **given: object) -> float:
         def plan_at(epsilon: float) -> Any:
             return clone(self).set_params(epsilon=epsilon).plan(X, **given)
 
@@ -88,7 +88,7 @@ class Published(Queries, SpendsAtFit):
 
     def certificate(
         self, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What was promised, as JSON; see privgp.release.certificate."""
         from privgp.release.certificate import certificate
 
@@ -114,7 +114,7 @@ class Published(Queries, SpendsAtFit):
         """What the plan said of itself; also where only a file is left of it."""
         return self._released.facts.plan_summary
 
-    def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output that is counted; labels are not."""
         return {}
 
@@ -158,7 +158,7 @@ class Published(Queries, SpendsAtFit):
 
     def _measure(
         self, plan: Any, data: Sealed, random_state: Any
-    ) -> tuple[Any, LeftSquares | None]:
+    ) -> tuple[object, LeftSquares | None]:
         """The noisy numbers of a plan, and where it has two stages the sum of squared residuals."""
         if plan.residuals is None:
             return measure(data, plan.y_bounds, plan.strategy, plan.noise, random_state), None

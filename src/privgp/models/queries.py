@@ -20,7 +20,7 @@ from privgp.release.queries.averages import Average, average
 from privgp.release.queries.points import NOT_OBSERVATION, band, exceed, prediction_columns, sample
 from privgp.release.release import Release
 from privgp.tables.table import absent, columns_by_name, frame_of
-from privgp.types import Array, Table
+from privgp.types import Array, Column, RandomState, Table, UserData
 
 
 def model_html(name: str, release: Release) -> str:
@@ -66,11 +66,11 @@ def average_areas(
     model: Any,
     release: Release,
     polygons: Any,
-    X: Any,
-    weights: Any,
+    X: UserData,
+    weights: UserData,
     name: str | None,
     fixed: Mapping[str, Any] | None,
-    points: Any,
+    points: UserData,
     coverage: float,
 ) -> Areas:
     """Averages over polygons; arguments as ``Queries.areas`` has them."""
@@ -108,7 +108,9 @@ def average_areas(
     return Areas(**given, polygons=found, output=release.label("output"))
 
 
-def _rows(plane: Plane, at: Array, names: Any, count: int, fixed: Mapping[str, Any] | None) -> Any:
+def _rows(
+    plane: Plane, at: Array, names: Any, count: int, fixed: Mapping[str, object] | None
+) -> Any:
     """Rows of inputs at points of a plane, with all other inputs fixed."""
     others = {} if fixed is None else dict(fixed)
     if names is None:
@@ -124,14 +126,16 @@ def _rows(plane: Plane, at: Array, names: Any, count: int, fixed: Mapping[str, A
     wrong = [name for name in others if name not in names or name in place]
     if wrong:
         raise ValueError(f"fixed has {wrong[0]!r}, which is none of the other inputs.")
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         name: at[:, place.index(name)] if name in place else [others[name]] * len(at)
         for name in names
     }
     return columns
 
 
-def _given(X: Any, weights: Any, plane: Plane, names: Any) -> tuple[Any, Array, Any]:
+def _given(
+    X: UserData, weights: UserData, plane: Plane, names: Any
+) -> tuple[object, Array, object]:
     """The rows of X as the model takes them, where they lie, and their weights."""
     if names is None:
         rows = np.asarray(X, dtype=np.float64)
@@ -156,7 +160,7 @@ class Queries:
         _released: Release
         feature_names_in_: Any
 
-    def sample_y(self, X: Table, n_samples: int = 1, random_state: Any = 0) -> Array:
+    def sample_y(self, X: Table, n_samples: int = 1, random_state: RandomState = 0) -> Array:
         """Joint draws of the released function at the rows of X: public randomness, free.
 
         Every draw is a function that the release holds for plausible, noise for privacy included. The
@@ -181,7 +185,7 @@ class Queries:
         with one_thread():
             return sample(self._released, rows, n_samples, random_state)
 
-    def exceeds(self, X: Table, t: Any) -> Array:
+    def exceeds(self, X: Table, t: object) -> Array:
         """The probability that the released function exceeds ``t`` at every row of X.
 
         Parameters
@@ -247,7 +251,7 @@ class Queries:
         return _with_index(frame_of(found, X), X)
 
     def average(
-        self, X: Table, weights: Any = None, by: Any = None, coverage: float = 0.9
+        self, X: Table, weights: Column | None = None, by: object = None, coverage: float = 0.9
     ) -> Average:
         """Weighted averages of the released function: of districts, of groups, of a population.
 
@@ -270,8 +274,8 @@ class Queries:
 
         """
         name = by if isinstance(by, str) else str(getattr(by, "name", None) or "label")
-        table: Any = X
-        inputs: Any = X
+        table: object = X
+        inputs: object = X
         if isinstance(by, str) or isinstance(weights, str):
             given = columns_by_name(X)
             weights, by = (_column(given, each) for each in (weights, by))
@@ -283,12 +287,12 @@ class Queries:
 
     def areas(
         self,
-        polygons: Any,
+        polygons: UserData,
         X: Table | None = None,
         *,
-        weights: Any = None,
+        weights: Column | None = None,
         name: str | None = None,
-        fixed: Mapping[str, Any] | None = None,
+        fixed: Mapping[str, object] | None = None,
         points: int = 400,
         coverage: float = 0.9,
     ) -> Areas:
@@ -334,7 +338,7 @@ class Queries:
             return f"<pre>{escape(repr(self))}</pre>"
         return model_html(name, self._released)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """The same, as notebooks ask for it."""
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
@@ -347,7 +351,7 @@ class Queries:
         with one_thread():
             return band(self._released, rows, levels)
 
-    def _locate(self, X: Any) -> Array:
+    def _locate(self, X: UserData) -> Array:
         """Where the kernel has the rows of X."""
         check_is_fitted(self)
         return rows_at(self, X)
@@ -357,7 +361,7 @@ class Queries:
         return self._released.output_names or ()
 
 
-def _column(given: dict[str, Any], asked: Any) -> Any:
+def _column(given: dict[str, object], asked: object) -> Any:
     if not isinstance(asked, str):
         return asked
     if absent(given, [asked]):
@@ -365,7 +369,7 @@ def _column(given: dict[str, Any], asked: Any) -> Any:
     return given[asked]
 
 
-def _with_index(frame: Any, X: Any) -> Any:
+def _with_index(frame: UserData, X: Table) -> Any:
     """A frame with the index of a table that has one, as those of pandas do."""
     if hasattr(frame, "index") and hasattr(X, "index") and hasattr(X, "columns"):
         frame.index = X.index

@@ -43,7 +43,7 @@ from privgp.question.outcomes import BY_LIKELIHOOD, Outcome
 from privgp.question.parameters import check_values
 from privgp.question.rules import ONE, SEVERAL, check_rules
 from privgp.release.prediction import ReleasedFunction, check_coverage
-from privgp.types import Array, Bounds, Column, Pair, RandomState, Table
+from privgp.types import Array, Bounds, Column, Pair, RandomState, Table, UserData
 from privgp.vault.labels import seal_columns
 from privgp.vault.masked import Sealed
 
@@ -343,7 +343,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         with one_thread():
             return sketch_plan(rows, question, self._budget(), given, engine_of(self.engine))
 
-    def _exposures_by_place(self, exposure: Any, rows: int) -> dict[int, Array]:
+    def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
         counted = [place for place, one in enumerate(self._alone()) if one._outcome().is_counted]
@@ -370,7 +370,9 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     def _streams(self, rows: int) -> bool:
         return streams(self, rows)
 
-    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
+    def _data(
+        self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
+    ) -> Sealed:
         if len(self._alone()) == 1:
             return super()._data(y, rows, records, people)
         return seal_columns(y, len(self._alone()), rows, records, people)
@@ -380,7 +382,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         low, high = np.array(self.y_bounds, dtype=float).T
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
 
-    def _check_together(self, **columns: Any) -> None:
+    def _check_together(self, **columns: object) -> None:
         """Refuse parameters, and columns, that do not go together."""
         outcome = SEVERAL if are_several(self.y_bounds) else ONE
         check_rules({**self.get_params(deep=False), **columns}, outcome)

@@ -25,7 +25,7 @@ from privgp.publish import (
     publish,
 )
 from privgp.types import Array, Column, Pair, RandomState, Table
-from privgp.vault.roles import check_roles
+from privgp.vault.validate import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
 

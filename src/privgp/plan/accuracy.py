@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -246,7 +246,7 @@ def left_by_nodes(model: Hyperparameters, nodes: Array, row_gram: Array, targets
     ).variance
 
 
-def check_error(error: Any) -> float:
+def check_error(error: object) -> float:
     """Refuse what is no error to ask for."""
     if isinstance(error, bool) or not isinstance(error, Real) or not 0 < float(error) < math.inf:
         raise ValueError("error must be a positive number.")  # unquoted: it may be y by mistake

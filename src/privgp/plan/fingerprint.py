@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.types import Array
 
 
-def fingerprint(*values: Any) -> str:
+def fingerprint(*values: object) -> str:
     """Equal for equal values: ``1`` is ``1.0``, and a list of numbers is the array of them."""
     digest = hashlib.sha256(b"privgp values 1")
     _add(digest, values)
@@ -42,7 +42,7 @@ def _add(digest: Any, value: Any) -> None:
         _add(digest, part)
 
 
-def _counts_for_hash(value: Any, each: Field[Any]) -> bool:
+def _counts_for_hash(value: object, each: Field[object]) -> bool:
     """Whether a field counts: one that came later does not while it is None, or the number or text
     that it is by default, so that fingerprints of older versions stay what they were."""
     held = getattr(value, each.name)

@@ -102,7 +102,7 @@ class Outputs:
         return several_scales(design_models(priors))
 
     def functionals(
-        self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters
+        self, plan: Part, strategy: object, noise: object, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f depends neither on the noise nor on the model."""
         return plan.functionals

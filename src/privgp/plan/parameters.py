@@ -32,7 +32,7 @@ from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
 from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
-from privgp.types import Array, Pair, Positive, Share, Within, later
+from privgp.types import Array, Pair, Positive, Share, UserData, Within, later
 from privgp.types import Count as Rows
 
 OBJECTIVES, RECONSTRUCTIONS = choices("objective"), choices("reconstruct")
@@ -160,7 +160,7 @@ class Parameters:
         kind = BY_LIKELIHOOD[self.likelihood]
         return kind.of(cast(Pair, self.y_bounds), self.max_change, exposure)
 
-    def restate(self, stated: dict[str, Any]) -> dict[str, Any]:
+    def restate(self, stated: dict[str, object]) -> dict[str, object]:
         """A certificate in the words of what was declared."""
         return stated
 
@@ -231,7 +231,7 @@ class MixedParameters(Parameters):
     @classmethod
     def from_outcomes(
         cls,
-        given: Mapping[str, Any],
+        given: Mapping[str, object],
         columns: int,
         each: tuple[Parameters | LabelParameters, ...],
         names: tuple[str, ...],
@@ -322,7 +322,7 @@ class DensityParameters(Parameters):
         if declared != wanted or not fits or int(np.prod(self.bins)) > MOST_BINS:
             raise ValueError("bins are broken.")
 
-    def restate(self, stated: dict[str, Any]) -> dict[str, Any]:
+    def restate(self, stated: dict[str, Any]) -> dict[str, object]:
         bounds = {"inputs": np.array(self.x_bounds).reshape(-1, 2).tolist()}
         return {
             **stated,
@@ -359,13 +359,13 @@ class MadeFor:
     exposure: str | None = later(None)
 
 
-def _pairs(bounds: Any) -> Any:
+def _pairs(bounds: object) -> Any:
     """(low, high), or one such pair per column, as tuples."""
     plain = np.asarray(bounds, dtype=float).tolist()
     return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in plain)
 
 
-def _numbers(given: Any) -> Any:
+def _numbers(given: UserData) -> Any:
     """A number, None, or one of them per output as a tuple."""
     if isinstance(given, list | tuple):
         return tuple(_numbers(each) for each in given)

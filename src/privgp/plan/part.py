@@ -27,8 +27,7 @@ from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters,
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
-from privgp.question.outcomes import Number, Outcome
-from privgp.question.units import UNITS, Unit
+from privgp.question.outcomes import UNITS, Number, Outcome, Unit
 from privgp.types import Array, Pair
 
 
@@ -260,7 +259,7 @@ def unit_of(part: Part) -> Unit:
     return UNITS[part.kind.protect, part.strategy.people_count is not None]
 
 
-def hash_part(part: Part, **known: Any) -> str:
+def hash_part(part: Part, **known: object) -> str:
     """SHA-256 of a part and of what is ``known`` besides; the noise follows from the rest."""
     left_out = {"noise", "asked"}
     left_out |= {name for name in ("earlier", "residuals") if getattr(part, name) is None}

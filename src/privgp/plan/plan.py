@@ -57,7 +57,7 @@ OTHER_NOISE = "plan holds other noise than its budget asks for. Nothing was spen
 JSON = "plan.json"
 
 
-def _first(each: Sequence[Any]) -> Any:
+def _first(each: Sequence[object]) -> Any:
     return each[0]
 
 
@@ -155,7 +155,7 @@ class Plan:
     def hash(self) -> str:
         """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest,
         and the names of several outputs may become known later."""
-        own: dict[str, Any] = {"fingerprint": self.fingerprint, "made_for": self.made_for}
+        own: dict[str, object] = {"fingerprint": self.fingerprint, "made_for": self.made_for}
         if len(self.parts) == 1:
             return hash_part(self.parts[0], **own)
         own |= {"epsilon": self.epsilon, "delta": self.delta}
@@ -259,7 +259,7 @@ class Plan:
         units = [part.outcome.wording.error_unit for part in self.parts]
         return units[0] if len({*units}) == 1 else ", ".join(units)
 
-    def error_range(self) -> tuple[Any, Any]:
+    def error_range(self) -> tuple[object, object]:
         """The ends of 90% of the errors over the prior of the hyperparameters.
 
         Lengthscales, variances and noise vary as the learning allows, the function within the bounds.
@@ -341,7 +341,7 @@ def make_plan(
     questions: Sequence[Question],
     budget: Budget,
     shares: tuple[float, ...],
-    earlier: Sequence[Any] = (),
+    earlier: Sequence[object] = (),
 ) -> Plan:
     """Choose the measurement of every outcome, and the noise for all of them together.
 
@@ -508,7 +508,7 @@ def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
     return {**members, JSON: dump(whole)}
 
 
-def _as_part(tree: Any) -> Any:
+def _as_part(tree: object) -> Any:
     """A plan of one outcome, as it was, as a part."""
     if not isinstance(tree, dict) or tree.get("type") != "Plan":
         raise DamagedFile("its parts do not make a plan")

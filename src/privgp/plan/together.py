@@ -180,10 +180,10 @@ class PlannedRows(Protocol):
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
         """The noise distributions to compare."""
 
-    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Part:
+    def plan(self, question: Question, budget: Budget, earlier: object = None) -> Part:
         """The part for one outcome alone."""
 
-    def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
+    def planner(self, question: Question, budget: Budget, earlier: object = None) -> Planner:
         """Parts for one outcome, by noise distribution, each with the logarithm of its error.
         ``earlier``: what was measured of the outcome before, if anything."""
 
@@ -246,7 +246,7 @@ class PrivateInputs:
         again: Part = made if earlier is None else earlier.repeat_measurement(made)
         return again
 
-    def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
+    def planner(self, question: Question, budget: Budget, earlier: object = None) -> Planner:
         def plan(law: str) -> tuple[Part, float]:
             made = self.plan(replace(question, mechanism=law), budget, earlier)
             return made, float(np.log(made.starting_error))

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
 from privgp.privacy.budget import check_budget, gaussian_epsilon, gaussian_multiplier
 from privgp.privacy.noise import GAUSSIAN, PURE
@@ -47,7 +46,7 @@ class Stages:
         )
 
 
-def check_shares(shares: Any) -> tuple[float, ...]:
+def check_shares(shares: object) -> tuple[float, ...]:
     """Positive shares of a budget, scaled to sum to 1; ValueError unless there are two or more."""
     given = tuple(shares) if isinstance(shares, Sequence) else ()
     plain = all(isinstance(s, Real) and 0.0 < float(s) < math.inf for s in given)

@@ -12,19 +12,23 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from privgp.privacy.protected import (
+    COUNTS,
     LABELLED_RECORDS,
     LABELS,
     OUTPUTS,
     PEOPLE_LABELLED_RECORDS,
     PEOPLE_RECORDS,
     PERSON,
+    PERSON_COUNTS,
     PERSON_LABELS,
     RECORDS,
     Protected,
+    exactly,
 )
 
 if TYPE_CHECKING:
-    from privgp.types import Pair  # slow to import
+    from privgp.types import Pair
+
 
 REGRESSOR, CLASSIFIER = "PrivateGPRegressor", "PrivateGPClassifier"
 UNKNOWN_HIGH = (
@@ -140,7 +144,7 @@ class Outcome(Protocol):
     def describe_declaration(self) -> str:
         """What was declared, in words."""
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         """The parameters of the estimator that declare this outcome.
 
         Parameters
@@ -187,7 +191,7 @@ class Number:
     def describe_declaration(self) -> str:
         return f"outputs {self.within()}"
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         return {"y_bounds": (self.low, self.high)}
 
 
@@ -237,7 +241,7 @@ class Count:
     def describe_declaration(self) -> str:
         return f"outputs {self.within()}"
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
         change = None if protect == "records" else self.max_change
@@ -264,7 +268,7 @@ class Label:
     wording: ClassVar[Wording] = LABEL_WORDING
     classes: tuple[Any, ...]
 
-    def __init__(self, *classes: Any) -> None:
+    def __init__(self, *classes: object) -> None:
         object.__setattr__(self, "classes", classes)
 
     @property
@@ -278,9 +282,93 @@ class Label:
     def describe_declaration(self) -> str:
         return f"declared classes {', '.join(map(str, self.classes))}"
 
-    def parameters(self, protect: str) -> dict[str, Any]:
+    def parameters(self, protect: str) -> dict[str, object]:
         return {"classes": list(self.classes)}
 
 
 # What a regressor's outputs are, by its parameter ``likelihood``.
 BY_LIKELIHOOD: Mapping[str, type[Number | Count]] = {"gaussian": Number, "poisson": Count}
+
+
+WITHOUT_LOOKING = (
+    "kernel, bounds of inputs and outputs, targets and budget were chosen without looking at "
+    "the records"
+)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Who neighbours differ in.
+
+    Attributes
+    ----------
+    name : {"outputs", "person", "records", "people_records"}
+        The field of a ``Wording`` that says who is protected.
+    noun : {"row", "person"}
+        What one of them is called.
+    private_inputs : bool
+        Whether inputs are private too.
+    several_rows : bool
+        Whether all rows of one person are protected together.
+    assumptions : tuple of str
+        What is assumed where inputs are private.
+    limited : Protected, optional
+        Who is protected where one person changes an output by less than its range.
+    limit : str
+        What is assumed then.
+
+    """
+
+    name: str
+    noun: str
+    private_inputs: bool
+    several_rows: bool
+    assumptions: tuple[str, ...] = ()
+    limited: Protected | None = None
+    limit: str = ""
+
+    def protected(self, wording: Wording) -> Protected:
+        """Whom a guarantee protects, of an outcome with this wording."""
+        found: Protected = getattr(wording, self.name)
+        return found
+
+    def assumed(self, wording: Wording) -> tuple[str, ...]:
+        """What a guarantee assumes of an outcome with this wording."""
+        return self.assumptions or wording.assumptions
+
+    def limit_change(
+        self, wording: Wording, change: float | None
+    ) -> tuple[Protected, tuple[str, ...]]:
+        """Whom a guarantee protects and what it assumes if one person changes an output by at most
+        ``change``; None: from one bound to the other."""
+        if change is None or self.limited is None:
+            return self.protected(wording), self.assumed(wording)
+        limit = self.limit.format(change=exactly(change))
+        return self.limited.by(change), (*self.assumed(wording), limit)
+
+
+ONE_VALUE = Unit(
+    "outputs", "row", private_inputs=False, several_rows=False, limited=COUNTS,
+    limit="one person changes one output value alone, and that by at most {change}",
+)  # fmt: skip
+ONE_PERSON = Unit(
+    "person", "person", private_inputs=False, several_rows=True, limited=PERSON_COUNTS,
+    limit="one person changes the output values of one group of rows alone, each by at most {change}",
+)  # fmt: skip
+ONE_RECORD = Unit(
+    "records", "row", private_inputs=True, several_rows=False,
+    assumptions=("the number of records is public", WITHOUT_LOOKING),
+)  # fmt: skip
+ONE_PERSONS_RECORDS = Unit(
+    "people_records", "person", private_inputs=True, several_rows=True,
+    assumptions=(
+        "the number of people is public, and the person identifiers are right", WITHOUT_LOOKING,
+    ),
+)  # fmt: skip
+# By what is private ("outputs" or "records"), and whether rows of one person are protected together.
+UNITS: Mapping[tuple[str, bool], Unit] = {
+    ("outputs", False): ONE_VALUE,
+    ("outputs", True): ONE_PERSON,
+    ("records", False): ONE_RECORD,
+    ("records", True): ONE_PERSONS_RECORDS,
+}

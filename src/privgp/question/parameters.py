@@ -35,7 +35,7 @@ class Choice:
     def limits(self, most: float | None) -> dict[str, float]:
         return {}
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         if not isinstance(value, str) or value not in self.words:
             listed = ", ".join(map(repr, self.words))
             raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
@@ -127,7 +127,7 @@ class Parameter:
         assert self.values is not None
         return self.values.type | None if self.default is None else self.values.type
 
-    def is_default(self, value: Any) -> bool:
+    def is_default(self, value: object) -> bool:
         same = isinstance(value, Real | str) and value == self.default
         return value is self.default or same
 
@@ -198,7 +198,7 @@ def names_of(*estimators: str, kept: bool = False) -> tuple[str, ...]:
     return tuple(each.name for each in taken if each.kept or not kept)
 
 
-def check_values(given: Mapping[str, Any]) -> None:
+def check_values(given: Mapping[str, object]) -> None:
     """Refuse words and numbers that a parameter cannot be; None is a default and is never refused."""
     for each in TABLE:
         value = given.get(each.name, each.default)

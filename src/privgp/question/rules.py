@@ -49,7 +49,7 @@ class Rule:
     allows: Any = ()
     harmless: tuple[str, ...] = ()
 
-    def check(self, given: Mapping[str, Any]) -> None:
+    def check(self, given: Mapping[str, object]) -> None:
         where = given.get(self.where, "")
         if not isinstance(where, str | None) or where not in self.values:
             return
@@ -118,7 +118,7 @@ RULES = (
 )  # fmt: skip
 
 
-def check_rules(given: Mapping[str, Any], outcome: str) -> None:
+def check_rules(given: Mapping[str, object], outcome: str) -> None:
     """Refuse what does not go together.
 
     Parameters

@@ -33,7 +33,7 @@ from privgp.release.records import RecordsAtPoints, RecordsInBins
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import LeftSquares
 from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, UserData
 
 Models = tuple[Hyperparameters, ...]
 
@@ -77,7 +77,7 @@ def zeros_of(plan: Plan) -> Any:
 
 def learn_release(
     plan: Plan,
-    measured: Any,
+    measured: object,
     asked: Parameters,
     guarantee: Guarantee,
     facts: Planned,
@@ -208,7 +208,7 @@ def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
 
 
 @learn_models.register
-def _(asked: LabelParameters, task: Task) -> tuple[Part, Any]:
+def _(asked: LabelParameters, task: Task) -> tuple[Part, object]:
     link, default = LINKS[asked.link], asked.kernel is None
     latent = tuple(latent_prior(link, each, default=default) for each in task.priors)
     held = None if task.before is None else task.before.functions
@@ -245,7 +245,7 @@ def collect_functionals(
 
 @singledispatch
 def locate(
-    strategy: Any, measurement: Measurement, noise_std: float
+    strategy: object, measurement: Measurement, noise_std: float
 ) -> RecordsInBins | RecordsAtPoints:
     """Where records are, as far as the measurement tells."""
     raise TypeError("this strategy does not tell where records are.")
@@ -268,7 +268,7 @@ def spendings_of(
     measured: Measurement,
     guarantee: Guarantee,
     batch: int,
-    inputs: Any = None,
+    inputs: UserData = None,
 ) -> tuple[Spending, ...]:
     """A measurement as later ones need it; none where there can be no later ones."""
     return ()

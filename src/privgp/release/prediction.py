@@ -115,7 +115,7 @@ class ReleasedFunction:
         return np.maximum(variance, np.minimum(variance + self.noise_variance, most))
 
 
-def check_coverage(coverage: Any) -> tuple[float, float]:
+def check_coverage(coverage: object) -> tuple[float, float]:
     """The levels of the ends of an interval with this probability, both inside of 0 and 1."""
     low = 0.5 * (1.0 - float(coverage)) if isinstance(coverage, Real) else 0.0
     if not 0.0 < low < 0.5 or 1.0 - low == 1.0:
@@ -125,7 +125,7 @@ def check_coverage(coverage: Any) -> tuple[float, float]:
 
 @singledispatch
 def table_columns(
-    asked: Any, release: Release, X: Array, levels: Sequence[float], observation: bool
+    asked: object, release: Release, X: Array, levels: Sequence[float], observation: bool
 ) -> dict[str, Array]:
     """What a table of predictions holds of one outcome, by the names of its columns.
 

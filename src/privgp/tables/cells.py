@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -230,7 +229,7 @@ def parse_dates(column: pl.Series, where: str, date_format: str | None = None) -
     if column.dtype != pl.String and not since:
         raise TableError(f"{where} must hold dates, {LIKE}.")
     read, like = _reader(date_format)
-    known: dict[Any, int] = {}  # the same text is the same date
+    known: dict[object, int] = {}  # the same text is the same date
     for row, cell in enumerate(column.to_list()):
         if cell in known:
             continue
@@ -242,7 +241,7 @@ def parse_dates(column: pl.Series, where: str, date_format: str | None = None) -
     return pl.Series(column.name, instants)
 
 
-def _reader(date_format: str | None) -> tuple[Callable[[Any], Any], str]:
+def _reader(date_format: str | None) -> tuple[Callable[[object], object], str]:
     """How a cell is read, and how one that can be read looks."""
     if date_format is None:
         return lambda cell: cell, f"{LIKE}, or written as `date_format` says"

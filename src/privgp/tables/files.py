@@ -264,7 +264,7 @@ def _is_aside(parts: Sequence[str]) -> bool:
     return any(part.startswith((".", "_")) and "=" not in part for part in parts)
 
 
-def _same(path: str) -> tuple[Any, ...]:
+def _same(path: str) -> tuple[object, ...]:
     """Equal for all names of one file."""
     try:
         found = os.stat(path)

@@ -61,7 +61,7 @@ class Number:
         """The coordinate reference system, such as "EPSG:27700", if the column has one of its own."""
         return None
 
-    def conventions(self) -> list[dict[str, Any]]:
+    def conventions(self) -> list[dict[str, object]]:
         """The attributes that the CF conventions give each of its numbers, one mapping per name."""
         return [{}]
 
@@ -233,7 +233,7 @@ class Date(Number):
         hours = 24.0 * np.ravel(self.bounds)
         return bool(np.all(np.abs(hours - np.rint(hours)) < SECOND))
 
-    def conventions(self) -> list[dict[str, Any]]:
+    def conventions(self) -> list[dict[str, object]]:
         return [{"standard_name": "time", "units": EPOCH, "calendar": "standard"}]
 
     def describe_bounds(self) -> str:
@@ -331,7 +331,7 @@ class Category(Number):
         """The place of the last level; one more stands for an unknown level."""
         return len(self.levels) - 1.0
 
-    def conventions(self) -> list[dict[str, Any]]:
+    def conventions(self) -> list[dict[str, object]]:
         words = " ".join("_".join(level.split()) for level in self.levels)
         codes = np.arange(len(self.levels), dtype=np.int32)
         return [{"flag_values": codes, "flag_meanings": words}]
@@ -474,7 +474,7 @@ class Place(Number):
     def system(self) -> str | None:
         return self.crs
 
-    def conventions(self) -> list[dict[str, Any]]:
+    def conventions(self) -> list[dict[str, object]]:
         if self.crs is not None:
             return [{"standard_name": f"projection_{side}_coordinate"} for side in "xy"]
         return [

@@ -20,7 +20,7 @@ import numpy as np
 from narwhals.exceptions import NarwhalsError
 from narwhals.typing import IntoBackend
 
-from privgp.types import Cells
+from privgp.types import Cells, UserData
 
 NO_TABLE = (
     "table must be a data frame (pandas, polars, pyarrow or another with Arrow columns) or a dict of "
@@ -122,7 +122,7 @@ def is_lazy(given: object) -> bool:
     return hasattr(given, "collect_schema") and not hasattr(given, "shape")
 
 
-def labels_of(given: Any) -> list[Any] | None:
+def labels_of(given: UserData) -> list[object] | None:
     """The names by which a table of whichever library gives its columns; None if it has none."""
     if isinstance(given, Mapping) and not hasattr(given, "shape"):  # as a sparse matrix has
         return list(given)
@@ -190,7 +190,7 @@ def missing_cells(cells: Cells) -> Cells:
     return np.array([is_missing(cell) for cell in cells], dtype=bool)
 
 
-def _cells(column: Any) -> Cells:
+def _cells(column: UserData) -> Cells:
     """One column as an array; instants with a time zone in UTC."""
     if getattr(getattr(column, "dtype", None), "tz", None) is not None:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -199,7 +199,7 @@ def _cells(column: Any) -> Cells:
     return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
 
 
-def cells_of(column: Any) -> Cells:
+def cells_of(column: UserData) -> Cells:
     """A column of whichever library as an array, of its own memory where that is to be had."""
     is_arrow = hasattr(column, "combine_chunks") or hasattr(column, "buffers")  # text has no array
     found: Cells = column.to_numpy(**({"zero_copy_only": False} if is_arrow else {}))
@@ -268,7 +268,7 @@ def in_memory(given: object) -> Any:
     return frame.to_polars()
 
 
-def _with_place(given: Any) -> Table:
+def _with_place(given: UserData) -> Table:
     """A GeoDataFrame with its points as two columns: latitude and longitude, or east and north."""
     geometry, crs = given.active_geometry_name, given.crs
     try:

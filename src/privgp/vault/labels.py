@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.types import Array, Integers
+from privgp.types import Array, Column, Integers, Table, UserData
 from privgp.vault.masked import Sealed, unseal
 from privgp.vault.validate import check_output_columns, check_outputs
 from privgp.vault.values import NUMBER, TEXT, column, is_missing, is_plain, label, read_label
@@ -20,7 +20,7 @@ NO_CLASS = -1.0
 SOME = "y must have a label in every row, without NaN or infinity."
 
 
-def label_codes(y: Any, classes: Sequence[Any], rows: int) -> Array:
+def label_codes(y: Column, classes: Sequence[object], rows: int) -> Array:
     """The place of every label among the classes, ``NO_CLASS`` if it is none of them, (rows,).
     Private.
 
@@ -75,7 +75,7 @@ def class_texts(names: Sequence[str]) -> list[str]:
     return [read_label(name) or "" for name in names]
 
 
-def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:
+def _check_type(y: np.ndarray, classes: Sequence[object]) -> None:
     """Refuse an array whose type, which its owner chose for all entries, is not that of the classes."""
     first = label(classes[0])
     kinds = {NUMBER: "biuf", TEXT: "U"}
@@ -83,7 +83,7 @@ def _check_type(y: np.ndarray, classes: Sequence[Any]) -> None:
         raise ValueError("y and classes must be of one type: both numbers, or both text.")
 
 
-def values_of(y: Any, classes: Sequence[Any], rows: int) -> Array:
+def values_of(y: UserData, classes: Sequence[Any], rows: int) -> Array:
     """The number that stands for every label, (rows,): with two classes the share of the second.
 
     With more classes it is the place of the label among them.
@@ -162,7 +162,7 @@ def seal_outcomes(
     outcomes: Sequence[Any],
     classes: Sequence[Sequence[Any] | None],
     rows: int,
-    inputs: Any = None,
+    inputs: UserData = None,
     people: Integers | None = None,
 ) -> Sealed:
     """The same of one or several outcomes, one private column each, every one read by itself."""
@@ -180,11 +180,11 @@ def seal_columns(
     return _seal(check_output_columns(y, rows, count), rows, inputs, people)
 
 
-def _values(y: Any, classes: Sequence[Any] | None, rows: int) -> Array:
+def _values(y: UserData, classes: Sequence[Any] | None, rows: int) -> Array:
     return check_outputs(y, rows) if classes is None else values_of(y, classes, rows)
 
 
-def _seal(values: Array, rows: int, inputs: Any, people: Integers | None) -> Sealed:
+def _seal(values: Array, rows: int, inputs: Table, people: Integers | None) -> Sealed:
     if inputs is None:
         return Sealed(values, rows)
     whose = () if people is None else (people,)

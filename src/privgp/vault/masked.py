@@ -33,7 +33,7 @@ class Sealed:
     rows: int
     columns: tuple[str, ...]
 
-    def __init__(self, values: Any, rows: int, columns: tuple[str, ...] = ()) -> None:
+    def __init__(self, values: object, rows: int, columns: tuple[str, ...] = ()) -> None:
         def open_values() -> Any:
             _check_caller()
             return values
@@ -47,14 +47,14 @@ class Sealed:
     def __repr__(self) -> str:
         return "Sealed(...)"
 
-    def __setattr__(self, name: str, value: Any) -> NoReturn:
+    def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("private values are sealed once.")
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("private values are neither copied nor stored.")
 
 
-def unseal(given: Any) -> Any:
+def unseal(given: object) -> Any:
     """Private values as they are, for the vault alone; what is not sealed is handed back."""
     if not isinstance(given, Sealed):
         return given

@@ -16,7 +16,7 @@ from privgp.plan.outcomes.labels import ClassGroupSums, ClassSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.plan.together import JointSums
 from privgp.privacy.noise import Noise
-from privgp.types import Array, Pair, Random
+from privgp.types import Array, Column, Pair, Random, UserData
 from privgp.vault.grouped.totals import AllTotals, Totals
 from privgp.vault.labels import shares_about_even, shares_of_each
 from privgp.vault.masked import Sealed, unseal
@@ -65,7 +65,7 @@ def measure(
     return strategy.read(numbers, noise, (0.5 * high - 0.5 * low).tolist())
 
 
-def seal_residuals(data: Any, rows: int, bounds: Pair, curve: Array, width: float) -> Sealed:
+def seal_residuals(data: UserData, rows: int, bounds: Pair, curve: Array, width: float) -> Sealed:
     """What outputs within their bounds are above or below a public curve, clipped to +-width.
 
     Parameters
@@ -121,7 +121,7 @@ def measure_twice(
 
 
 @singledispatch
-def exact(strategy: Any, data: Any, bounds: Pair) -> Array:
+def exact(strategy: object, data: UserData, bounds: Pair) -> Array:
     """The measurement without noise: private.
 
     A new strategy registers how it is computed (``exact.register``).
@@ -130,7 +130,7 @@ def exact(strategy: Any, data: Any, bounds: Pair) -> Array:
 
 
 @exact.register
-def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
+def _(strategy: OutputSums, data: UserData, bounds: Pair) -> Array:
     """``(B s, w sum e_i u_i^2)``."""
     if isinstance(data, Totals):  # of many rows, summed where they are
         u, squares = data.check(strategy.tally, bounds, 2).T
@@ -146,7 +146,7 @@ def _(strategy: OutputSums, data: Any, bounds: Pair) -> Array:
 
 @exact.register(ClassSums)
 @exact.register(ClassGroupSums)
-def _(strategy: Any, data: Any, bounds: Pair) -> Array:
+def _(strategy: ClassSums | ClassGroupSums, data: UserData, bounds: Pair) -> Array:
     """``B s`` of every class. ``data``: places of labels among the classes, or other numbers."""
     if isinstance(data, Totals):
         each = [*data.check(strategy.tally, bounds, strategy.classes).T]
@@ -165,14 +165,14 @@ def _through_matrix(strategy: OutputSums, sums: Array) -> Array:
 
 
 @exact.register
-def _(strategy: JointSums, data: Any, bounds: tuple[Pair, ...]) -> Array:
+def _(strategy: JointSums, data: UserData, bounds: tuple[Pair, ...]) -> Array:
     """What every part measures of its outcome, times its factor. ``data``: one column per outcome; with
     private inputs (X, columns), and whose records they are where people are protected."""
     each = zip(strategy.factors, strategy.parts, _per_outcome(data, strategy), bounds, strict=True)
     return np.concatenate([a * exact(part, own, pair) for a, part, own, pair in each])
 
 
-def _per_outcome(data: Any, strategy: JointSums) -> list[Any]:
+def _per_outcome(data: UserData, strategy: JointSums) -> list[object]:
     """What each part is measured from."""
     if isinstance(data, AllTotals):
         return [*data.each]
@@ -184,26 +184,26 @@ def _per_outcome(data: Any, strategy: JointSums) -> list[Any]:
 
 
 @exact.register
-def _(strategy: BinSums, data: Any, bounds: Pair) -> Array:
+def _(strategy: BinSums, data: UserData, bounds: Pair) -> Array:
     """The sum of the outputs over every bin."""
     u = clip_outputs(data, strategy.rows, bounds)
     return np.bincount(strategy.index, u, minlength=strategy.size).astype(float)
 
 
 @exact.register
-def _(strategy: Bins, data: Any, bounds: Pair) -> Array:
+def _(strategy: Bins, data: UserData, bounds: Pair) -> Array:
     """``(B counts, B sums of u, w sum u^2)``, or B counts of every class."""
     return _over_bins(strategy, data, bounds, lambda u: (np.ones(len(u)), u))
 
 
 @exact.register
-def _(strategy: HalvedBins, data: Any, bounds: Pair) -> Array:
+def _(strategy: HalvedBins, data: UserData, bounds: Pair) -> Array:
     """``(B sums of (1 + u) / 2, B sums of (1 - u) / 2, w sum u^2)``, or B counts of every class."""
     return _over_bins(strategy, data, bounds, lambda u: (0.5 + 0.5 * u, 0.5 - 0.5 * u))
 
 
 @exact.register
-def _(strategy: Features, data: Any, bounds: Pair) -> Array:
+def _(strategy: Features, data: UserData, bounds: Pair) -> Array:
     """The Gram matrix of the features, their sums times u, or of every class, and ``w sum u^2``."""
     inputs, u, weights = _records(strategy, data, bounds)
     places = (inputs - strategy.low) / (strategy.high - strategy.low)
@@ -216,7 +216,7 @@ def _(strategy: Features, data: Any, bounds: Pair) -> Array:
 
 
 def _over_bins(
-    bins: Bins, data: Any, bounds: Pair, number: Callable[[Array], tuple[Array, Array]]
+    bins: Bins, data: UserData, bounds: Pair, number: Callable[[Array], tuple[Array, Array]]
 ) -> Array:
     """Sums over bins of what a record's output adds; inputs are projected onto the domain.
     ``number``: what that is of a number."""
@@ -229,7 +229,7 @@ def _over_bins(
 
 
 def _records(
-    strategy: Bins | Features, data: Any, bounds: Pair
+    strategy: Bins | Features, data: UserData, bounds: Pair
 ) -> tuple[Array, Array, Array | None]:
     """Inputs within the domain, outputs in [-1, 1] or places of labels among the classes, and the
     weights of records of people."""
@@ -250,7 +250,7 @@ def _records(
     return inputs[kept], u[kept], weights
 
 
-def _outcomes(strategy: Bins | Features, y: Any, rows: int, bounds: Pair) -> Array:
+def _outcomes(strategy: Bins | Features, y: Column, rows: int, bounds: Pair) -> Array:
     if strategy.classes > 1:
         return check_outputs(y, rows)
     return clip_outputs(y, rows, bounds)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from privgp.types import Array, Integers
+from privgp.types import Array, Column, Integers
 from privgp.vault.validate import identities, person_ids
 
 
-def count_people(groups: Any, rows: int) -> int:
+def count_people(groups: Column | None, rows: int) -> int:
     """The number of different people, which is public.
 
     Parameters
@@ -50,7 +50,7 @@ def shares(people: Integers, most: int) -> tuple[Integers, Array]:
     return kept, 1.0 / np.minimum(counts, most)[people[kept]]
 
 
-def person_codes(groups: Any, rows: int) -> Integers:
+def person_codes(groups: Column | None, rows: int) -> Integers:
     """A number from 0 to 2**62 for each row's person, evenly spread.
 
     It is the same wherever the person is read. That two people share one is next to impossible,

@@ -13,8 +13,8 @@ from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
 from privgp.gp.rounding import UNIT_ROUNDOFF
-from privgp.types import Array
-from privgp.vault.roles import check_roles
+from privgp.types import Array, Table, UserData
+from privgp.vault.validate import check_roles
 from privgp.vault.values import (
     column,
     differ,
@@ -46,7 +46,7 @@ class Questions:
     table: Any = field(repr=False, default=None)
 
 
-def check_questions(X: Any) -> Questions:
+def check_questions(X: Table) -> Questions:
     """Inputs of validation records, read entry by entry.
 
     Parameters
@@ -81,7 +81,7 @@ def predict_records(model: Any, questions: Questions) -> Any:
     return [one[0] for one in each]
 
 
-def _has_one_type(model: Any) -> bool:
+def _has_one_type(model: object) -> bool:
     """Whether training fixed the type of a model's predictions: classes of one type, or numbers."""
     classes = getattr(model, "classes_", None)
     if classes is not None:
@@ -92,7 +92,7 @@ def _has_one_type(model: Any) -> bool:
         return False
 
 
-def _questions(X: Any) -> Questions:
+def _questions(X: UserData) -> Questions:
     if issparse(X):
         if X.dtype.kind not in "biuf":
             raise TypeError
@@ -119,7 +119,7 @@ def _one_row(cells: list[float | str]) -> Any:
     return np.array([cells], dtype=kind)
 
 
-def _of_numbers(table: Any) -> Questions:
+def _of_numbers(table: UserData) -> Questions:
     if table.ndim < 2:
         raise LookupError
     if not np.all(np.isfinite(table.data if issparse(table) else table)):
@@ -127,7 +127,7 @@ def _of_numbers(table: Any) -> Questions:
     return Questions(table.shape[0], lambda i: table[i : i + 1], table)
 
 
-def _of_frame(X: Any) -> Questions:
+def _of_frame(X: UserData) -> Questions:
     """A frame of pandas or polars: the same kind of frame, its columns float64 or text."""
     kind, columns, is_numbers, rows = type(X), {}, True, 0
     for name in X.columns:
@@ -145,7 +145,7 @@ def _of_frame(X: Any) -> Questions:
     )
 
 
-def _cell(value: Any) -> float | str:
+def _cell(value: object) -> float | str:
     return str(value) if isinstance(value, str) else number(value)
 
 
@@ -249,7 +249,7 @@ class Validation:
         return self.X.rows
 
 
-def check_validation(X: Any, y: Any, loss: Loss) -> Validation:
+def check_validation(X: UserData, y: UserData, loss: Loss) -> Validation:
     """Private validation records, refused before anything is spent if they could not be scored.
 
     Errors quote nothing.
@@ -286,7 +286,7 @@ def check_validation(X: Any, y: Any, loss: Loss) -> Validation:
     return Validation(inputs, outputs, loss)
 
 
-def mean_loss(model: Any, validation: Validation) -> float:
+def mean_loss(model: object, validation: Validation) -> float:
     """The mean loss of a model on the validation records, scaled to [0, 1]: private until noised.
 
     Parameters
@@ -307,7 +307,7 @@ def mean_loss(model: Any, validation: Validation) -> float:
     return min(1.0, math.fsum(losses) / validation.rows)
 
 
-def record_losses(y: Any, predictions: Any, loss: Loss) -> Array:
+def record_losses(y: UserData, predictions: Any, loss: Loss) -> Array:
     """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,). Private.
 
     Each is made of its own output and prediction, a given function being called with one record
@@ -337,7 +337,7 @@ def score_sensitivity(rows: int) -> float:
     return 1.0 / rows * (1.0 + 2.0 * UNIT_ROUNDOFF) + 5.0 * UNIT_ROUNDOFF
 
 
-def _one_value_each(predictions: Any, rows: int, *, several: bool) -> Any:
+def _one_value_each(predictions: object, rows: int, *, several: bool) -> Any:
     """Predictions, one for each record; where there are ``several`` (probabilities), a row each."""
     try:
         each, _ = column(predictions)
@@ -348,7 +348,7 @@ def _one_value_each(predictions: Any, rows: int, *, several: bool) -> Any:
     return each
 
 
-def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
+def _one_at_a_time(y: UserData, predictions: Any, function: Any) -> Array:
     values = np.empty(len(y))
     for i in range(len(y)):
         try:
@@ -361,7 +361,7 @@ def _one_at_a_time(y: Any, predictions: Any, function: Any) -> Array:
     return values
 
 
-def _alone(value: Any) -> Any:
+def _alone(value: object) -> Any:
     """An array of one record's value, of the type that this value has."""
     return np.asarray([value])
 

@@ -19,7 +19,7 @@ from privgp.vault.select import EXPONENTIAL, choose
 
 
 def measure_loss(
-    model: Any, validation: Validation, noise: GaussianNoise, rng: Random = None
+    model: object, validation: Validation, noise: GaussianNoise, rng: Random = None
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget.
 

@@ -24,7 +24,7 @@ class Outputs(Protocol):
     def beside(self, rows: Rows, number: int) -> Sequence["PrivateRows"]:
         """About this many blocks of rows with their outputs."""
 
-    def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
+    def chunks(self, rows: object) -> Iterator[tuple[Chunk, object]]:
         """Every chunk of a block with its outputs."""
 
     def refuse_changes(self) -> None:
@@ -38,7 +38,7 @@ class PrivateRows:
     rows: Any
     held: Outputs
 
-    def chunks(self) -> Iterator[tuple[Chunk, Any]]:
+    def chunks(self) -> Iterator[tuple[Chunk, object]]:
         return self.held.chunks(self.rows)
 
 
@@ -101,7 +101,7 @@ def sum_rows(
     engine: Engine | None = None,
     whole: bool = True,
     change: float = 2.0,
-    watch: Any = None,
+    watch: object = None,
 ) -> RowSums:
     """Validate, clip and add up, in one pass. A plan is made of the columns' public totals: of the very
     numbers that the outputs were multiplied by; of all of them if ``whole``. Nothing is released."""

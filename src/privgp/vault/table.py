@@ -10,7 +10,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import Chunk
 from privgp.tables.files import Files
 from privgp.tables.table import Table, join_cells
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, UserData
 from privgp.vault.grouped.totals import FileOutcomes
 from privgp.vault.labels import values_of
 from privgp.vault.masked import Sealed
@@ -74,7 +74,7 @@ class TableOutput:
             raise ValueError(ANOTHER)
         return [PrivateRows(part, self) for part in rows.parts(number)]
 
-    def chunks(self, rows: Any) -> Iterator[tuple[Chunk, Any]]:
+    def chunks(self, rows: Any) -> Iterator[tuple[Chunk, object]]:
         """Every chunk of rows with its outputs; refused if the people of the rows have changed."""
         if rows.persons is None:
             yield from rows.beside((self.name,), self.read)
@@ -103,11 +103,11 @@ class TableOutput:
         """
         self.files.refuse_changes()
 
-    def read(self, table: Any) -> Any:
+    def read(self, table: UserData) -> Any:
         """The outputs in a frame, (rows,)."""
         return column_values(table[self.name])
 
-    def reader(self, classes: Sequence[Any] | None) -> "Reading":
+    def reader(self, classes: Sequence[object] | None) -> "Reading":
         """From a frame to the outcomes of its rows.
 
         Parameters
@@ -262,7 +262,7 @@ def _numbers(frames: Sequence[Any], names: Sequence[str]) -> Numbers:
     return Numbers(tuple(names), np.column_stack(columns))
 
 
-def _labels(column: Any, classes: Sequence[Any]) -> list[Any]:
+def _labels(column: UserData, classes: Sequence[object]) -> list[object]:
     """Every cell as the declared class that it is: the same value, as in memory, or else written as the
     class is. A cell that is none of them stays a text, which belongs to no class."""
     exact = {label(each): each for each in classes}
@@ -276,7 +276,7 @@ def _labels(column: Any, classes: Sequence[Any]) -> list[Any]:
     return found
 
 
-def column_values(column: Any) -> Array:
+def column_values(column: UserData) -> Array:
     """Cells as numbers, each read by itself; whatever is wrong, the sentence is the same."""
     kind = str(column.dtype)
     if kind not in ("String", "Boolean") and not column.dtype.is_numeric():
@@ -302,7 +302,7 @@ def table_people(files: Files, name: str) -> Integers:
     return np.concatenate([_people(frame[name]) for _, _, frame in files.batches((name,))])
 
 
-def _people(column: Any) -> Integers:
+def _people(column: UserData) -> Integers:
     if str(column.dtype) == "String":
         column = column.str.strip_chars()
         missing = column.is_null() | (column == "")

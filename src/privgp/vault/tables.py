@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.table import Table, missing_cells
 from privgp.tables.texts import NOTHING
-from privgp.types import Array
+from privgp.types import Array, UserData
 from privgp.vault.masked import Sealed, unseal
 from privgp.vault.validate import clip_inputs, seal_outputs
 from privgp.vault.values import read_number
@@ -46,7 +46,7 @@ def private_rows(X: Any, inputs: Inputs) -> Array:
         raise ValueError(WRONG) from None
 
 
-def seal_rows(X: Any, inputs: Inputs) -> Sealed:
+def seal_rows(X: UserData, inputs: Inputs) -> Sealed:
     """The same, on the way to the vault's other functions."""
     rows = private_rows(X, inputs)
     return Sealed(rows, len(rows))
@@ -87,7 +87,7 @@ def seal_counts(points: Sealed, low: Array, high: Array, shape: tuple[int, ...])
     return Sealed(counts, count)
 
 
-def seal_values(y: Any) -> Sealed:
+def seal_values(y: UserData) -> Sealed:
     """A column of private numbers, checked; their number is public."""
     try:
         rows = len(y)
@@ -130,7 +130,7 @@ def _numerals(cells: Any) -> Any:
 
 
 def complete_rows(
-    columns: Sequence[Sequence[Any]], levels: Sequence[Collection[str]] | None = None
+    columns: Sequence[Sequence[object]], levels: Sequence[Collection[str]] | None = None
 ) -> NDArray[np.bool_]:
     """Whether every cell of a row holds something, (rows,). Every cell is judged by itself.
 
@@ -149,7 +149,7 @@ def complete_rows(
     return np.asarray(np.all(held, axis=0))
 
 
-def _holds(cell: Any, levels: Collection[str]) -> bool:
+def _holds(cell: object, levels: Collection[str]) -> bool:
     if isinstance(cell, str):
         word = cell.strip()
         return word.lower() not in NOTHING or word in levels

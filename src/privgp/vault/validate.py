@@ -1,14 +1,16 @@
 """Refuse or clip private values. Errors name the problem and never a value, a place or a count."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.types import Array, Integers
+from privgp.tables.table import cells_of, is_lazy, labels_of
+from privgp.types import Array, Column, Integers, Table, UserData
 from privgp.vault.masked import Sealed, unseal
 from privgp.vault.values import column, entries, is_row, numbers, person, read_label, read_number
 
@@ -21,7 +23,7 @@ TOO_LARGE = (
 )
 
 
-def check_outputs(y: Any, rows: int) -> Array:
+def check_outputs(y: Column, rows: int) -> Array:
     """Outputs as finite float64 numbers, one per row, (rows,).
 
     Parameters
@@ -60,18 +62,18 @@ def check_outputs(y: Any, rows: int) -> Array:
     return values
 
 
-def seal_outputs(y: Any, rows: int) -> Sealed:
+def seal_outputs(y: UserData, rows: int) -> Sealed:
     """The same, on the way to the vault's other functions."""
     return Sealed(check_outputs(y, rows), rows)
 
 
-def seal_inputs(X: Any, columns: int) -> Sealed:
+def seal_inputs(X: Table, columns: int) -> Sealed:
     """Private inputs, checked, on the way to the vault's other functions."""
     inputs = check_private_inputs(X, columns)
     return Sealed(inputs, len(inputs))
 
 
-def check_output_columns(y: Any, rows: int, columns: int) -> Array:
+def check_output_columns(y: UserData, rows: int, columns: int) -> Array:
     """Several outputs of every row as finite float64 numbers, (rows, columns); refuses as above."""
     try:
         values = _table(unseal(y), columns)
@@ -90,7 +92,7 @@ def check_output_columns(y: Any, rows: int, columns: int) -> Array:
     return values
 
 
-def column_names(y: Any) -> tuple[str, ...] | None:
+def column_names(y: Column) -> tuple[str, ...] | None:
     """The names of a table's columns, which are public; None unless they are different texts."""
     names = getattr(y, "columns", None)
     if names is None or not all(isinstance(name, str) for name in names):
@@ -98,7 +100,7 @@ def column_names(y: Any) -> tuple[str, ...] | None:
     return tuple(map(str, names)) if len({*names}) == len(names) else None
 
 
-def clip_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
+def clip_outputs(y: UserData, rows: int, bounds: tuple[float, float]) -> Array:
     """Outputs clipped to their public bounds and scaled to [-1, 1], (rows,).
 
     Parameters
@@ -116,7 +118,7 @@ def clip_outputs(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
     return np.clip(scaled, -1.0, 1.0)
 
 
-def check_private_inputs(X: Any, columns: int) -> Array:
+def check_private_inputs(X: Table, columns: int) -> Array:
     """Private inputs as finite float64 numbers, (rows, columns).
 
     Raises
@@ -138,7 +140,7 @@ def check_private_inputs(X: Any, columns: int) -> Array:
     return values
 
 
-def clip_inputs(X: Any, low: Array, high: Array) -> Array:
+def clip_inputs(X: Table, low: Array, high: Array) -> Array:
     """Private inputs projected onto the domain.
 
     Parameters
@@ -157,7 +159,7 @@ def clip_inputs(X: Any, low: Array, high: Array) -> Array:
     return np.clip(check_private_inputs(X, len(low)), low, high)
 
 
-def _table(X: Any, columns: int) -> Array:
+def _table(X: UserData, columns: int) -> Array:
     held = entries(X)
     found: NDArray[Any]
     if isinstance(held, np.ndarray):
@@ -184,7 +186,7 @@ def column_numbers(cells: Any, rows: int) -> Array:
     return check_outputs(cells, rows)
 
 
-def column_labels(cells: list[Any]) -> NDArray[np.str_]:
+def column_labels(cells: list[object]) -> NDArray[np.str_]:
     """Cells of a table's column as labels, each read by itself, (rows,)."""
     labels = [read_label(cell) for cell in cells]
     if any(label is None for label in labels):
@@ -192,7 +194,7 @@ def column_labels(cells: list[Any]) -> NDArray[np.str_]:
     return np.array(labels, dtype=str)
 
 
-def identities(groups: Any) -> Callable[[int], Any]:
+def identities(groups: Column | None) -> Callable[[int], object]:
     """From the place of a row to what its person is told apart by.
 
     Parameters
@@ -205,7 +207,7 @@ def identities(groups: Any) -> Callable[[int], Any]:
     return lambda place: person(found[place])
 
 
-def person_ids(groups: Any, rows: int) -> Integers | None:
+def person_ids(groups: UserData, rows: int) -> Integers | None:
     """Person identifiers of any kind as 0, 1, 2, ..., in the order of their first rows or sorted.
 
     1, 1.0, "1" and "01" are one person, as in tables of files.
@@ -253,3 +255,107 @@ def person_ids(groups: Any, rows: int) -> Integers | None:
     places: dict[Any, int] = {}
     ids = np.array([places.setdefault(each, len(places)) for each in people], dtype=np.int64)
     return ids if inverse is None else ids[inverse]
+
+
+Named = tuple[Hashable, Any]  # its name, if it has one, and its cells, unless they are in files
+
+
+def check_roles(private: object, *, called: str = "y", **others: object) -> None:
+    """Refuse a private column that is also used for something else, and rows in another order.
+
+    Parameters
+    ----------
+    private : column or table
+        The private column, or several; None has no role.
+    called : str
+        The argument that it was given as.
+    **others : column or table
+        The other arguments by their names, such as X, groups and exposure; None where not given.
+
+    """
+    check_order(**others, **{called: private})
+    for role, other in others.items():
+        for (name, cells), (taken, held) in _pairs(private, other):
+            if name is not None and name == taken:
+                raise ValueError(
+                    f"{called} is called {name!r}, like a column of {role}: a private column must not "
+                    f"be used twice, as it could be published. Leave it out of {role}, or rename it if "
+                    "it is another column. Nothing was spent."
+                )
+            if _share_memory(cells, held):
+                raise ValueError(
+                    f"{called} shares memory with a column of {role}: a private column must not be "
+                    f"used twice, as it could be published. Leave it out of {role}. Nothing was spent."
+                )
+
+
+def check_order(**given: Any) -> None:
+    """Refuse arguments, by their names, whose pandas indexes differ though they have equally many rows."""
+    indexed = [(role, index) for role, table in given.items() for index in _indexes(table)]
+    for (role, index), (other, another) in combinations(indexed, 2):
+        if len(index) == len(another) and not index.equals(another):
+            raise ValueError(
+                f"{role} and {other} have different pandas indexes, so their rows may not belong "
+                f"together: bring them into one order, such as {other} = {other}.loc[{role}.index], or "
+                "give both reset_index(drop=True) if their rows correspond. Nothing was spent."
+            )
+
+
+def _pairs(private: Any, other: Any) -> Iterator[tuple[Named, Named]]:
+    columns, others = [[*_columns(given)] for given in (private, other)]
+    if [*getattr(private, "columns", ())] == [*range(len(columns))]:  # numbered, not named
+        columns = [(None, cells) for _, cells in columns]
+    return product(columns, others)
+
+
+def _columns(given: object) -> Iterator[Named]:
+    """The columns of a table of whichever library, or the one that is given."""
+    for name, cells in _pair_names(given):
+        for part in _chunks(cells):
+            yield None if isinstance(name, str) and not name else name, _memory(part)
+
+
+def _pair_names(given: UserData) -> Iterator[tuple[Hashable, object]]:
+    names = getattr(given, "names", None)
+    if isinstance(names, tuple):  # a table of this package, whose cells may be in files
+        yield from zip(names, getattr(given, "cells", (None,) * len(names)), strict=True)
+    elif given is None:
+        return
+    elif is_lazy(given):
+        yield from ((name, None) for name in given.collect_schema().names())
+    elif isinstance(given, list | tuple) and given and isinstance(given[0], Mapping):
+        yield from ((name, None) for name in given[0])
+    elif (labels := labels_of(given)) is not None:
+        yield from ((label, given[label]) for label in labels)
+    elif isinstance(given, np.ndarray) and given.ndim > 1:
+        yield from ((None, cells) for cells in np.moveaxis(given, 1, 0))
+    else:
+        yield getattr(given, "name", None), given
+
+
+def _chunks(cells: object) -> list[object]:
+    """The pieces of a column of Arrow or polars, each with memory of its own."""
+    found = cells.get_chunks() if hasattr(cells, "get_chunks") else getattr(cells, "chunks", None)
+    return found if isinstance(found, list) and found else [cells]
+
+
+def _memory(cells: object) -> Any:
+    """Cells as an array of their own memory where that is to be had; a list as it is."""
+    if hasattr(cells, "to_numpy"):
+        return cells_of(cells)
+    own = isinstance(cells, memoryview) or hasattr(cells, "__array_interface__")
+    return np.asarray(cells) if own else cells  # which are not read
+
+
+def _share_memory(cells: object, others: object) -> bool:
+    if isinstance(cells, np.ndarray) and isinstance(others, np.ndarray):
+        return bool(np.may_share_memory(cells, others) and np.shares_memory(cells, others))
+    return cells is not None and cells is others
+
+
+def _indexes(given: object) -> Iterator[Any]:
+    """The pandas indexes of a table or of its columns."""
+    for each in given.values() if isinstance(given, dict) else (given,):
+        index = getattr(each, "index", None)
+        if hasattr(index, "equals"):
+            yield index

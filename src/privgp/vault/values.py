@@ -78,21 +78,21 @@ def column(held: Any) -> tuple[list[Any] | NDArray[Any], bool]:
     return [entry[0] for entry in inner], True
 
 
-def is_plain(values: Any) -> bool:
+def is_plain(values: object) -> bool:
     """Whether values are an array of numbers (of no more than 64 bits), texts or bytes."""
     if not isinstance(values, np.ndarray) or values.dtype == np.longdouble:
         return False
     return values.dtype.kind in "biufUS"
 
 
-def is_row(entry: Any) -> bool:
+def is_row(entry: object) -> bool:
     """Whether an entry holds several: a list, not a text."""
     if isinstance(entry, np.ndarray):
         return entry.ndim > 0
     return hasattr(entry, "__len__") and not isinstance(entry, str | bytes | bytearray | np.generic)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A Python value for a scalar of NumPy or Arrow; dates, durations and all others as they are."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and not np.ma.isMaskedArray(value):
         value = value[()]
@@ -106,7 +106,7 @@ def plain(value: Any) -> Any:
     return value.as_py() if hasattr(value, "as_py") else value
 
 
-def number(value: Any) -> float:
+def number(value: object) -> float:
     """The float64 nearest to a value.
 
     Raises
@@ -144,7 +144,7 @@ def numbers(values: Iterable[Any]) -> Array:
     return np.array([number(value) for value in each], dtype=np.float64)
 
 
-def label(value: Any) -> tuple[str, Any] | None:
+def label(value: object) -> tuple[str, Any] | None:
     """The kind and the value that a label is compared by; None if it is no label.
 
     Equal are numbers of one exact value (1, 1.0, True, Decimal(1)), and texts of the same
@@ -172,7 +172,7 @@ def label(value: Any) -> tuple[str, Any] | None:
     return None
 
 
-def is_finite(value: Any) -> bool:
+def is_finite(value: object) -> bool:
     """False for NaN and infinity of any type of numbers."""
     value = plain(value)
     if isinstance(value, Decimal):
@@ -180,7 +180,7 @@ def is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def identity(value: Any) -> Hashable:
+def identity(value: object) -> Hashable:
     """The key that tells a person apart: that of a label, or the value itself, such as a date.
 
     Returns
@@ -252,7 +252,7 @@ def _decode_text(held: bytes) -> str:
         return held.decode("latin-1")  # in which every byte is a letter
 
 
-def _other_person(value: Any) -> Hashable:
+def _other_person(value: object) -> Hashable:
     """Dates by their instant, durations by their length, both of whatever type and unit."""
     found, value = identity(value), plain(value)
     if found is None:
@@ -289,7 +289,7 @@ def _normalise_person(text: str) -> str | None:
         return text
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether a value is None, NaN, infinite or another mark of what is not there."""
     try:
         return identity(value) is None
@@ -310,7 +310,7 @@ def differ(labels: Any, predictions: Any) -> Array:
     return np.array([y is None or y != p for y, p in pairs], dtype=np.float64)
 
 
-def read_number(cell: Any) -> float:
+def read_number(cell: object) -> float:
     """The number in a cell of a table, also as a text with a decimal numeral such as 12, -1.5 or
     2e3.
 
@@ -326,7 +326,7 @@ def read_number(cell: Any) -> float:
         raise TypeError from None
 
 
-def read_label(cell: Any) -> str | None:
+def read_label(cell: object) -> str | None:
     """The label in a cell of a table, as text; None if there is none.
 
     Numbers, and texts that hold one, are written in one way, so that 1, 1.0 and "1" are one

@@ -31,7 +31,7 @@ from privgp.models import published
 from privgp.plan import build
 from privgp.plan.plan import plan_of_parts
 from privgp.release.certificate import certificate, page, validate
-from privgp.release.file import CODEC, decode
+from privgp.release.release import CODEC, decode
 from privgp.release.spendings import (
     ONE_BATCH_EACH,
     ONE_BATCH_OF_RECORDS,

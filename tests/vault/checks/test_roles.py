@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privgp.vault.roles import check_order, check_roles
+from privgp.vault.validate import check_order, check_roles
 
 DATA = np.random.default_rng(0).uniform(0, 9, (20, 3))
 FORTRAN = np.asfortranarray(DATA)

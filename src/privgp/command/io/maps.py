@@ -92,9 +92,7 @@ def _geojson(
     contours: Asked | None,
 ) -> tuple[str, list[str]]:
     """The text of a file, and the names of its properties."""
-    from privgp.release.exports.contours import bands_between, open_bands, round_levels
-    from privgp.release.exports.contours import contours as contours_of
-    from privgp.release.exports.geojson import collection, edges, quads
+    from privgp.release.exports import geojson
 
     east, north = order = _east_north(grid)
     columns = {
@@ -108,21 +106,21 @@ def _geojson(
         "simulation": promise.is_simulation,
     }
     if contours is None:
-        spread = edges if grid.inputs.columns[0].system is None else _halfway
+        spread = geojson.edges if grid.inputs.columns[0].system is None else _halfway
         corners = _mesh(grid, order, *spread(grid.axes[east], grid.axes[north]))
-        return quads(corners, columns, about), [*grid.inputs.names, *numbers]
+        return geojson.quads(corners, columns, about), [*grid.inputs.names, *numbers]
     mesh = _mesh(grid, order, grid.axes[east], grid.axes[north])
     units = (release.facts.called or {}).get("units")
     features = []
     for name, column in mapped.items():
         found = columns[column]
         bands = (
-            bands_between(round_levels(found, contours))
+            geojson.bands_between(geojson.round_levels(found, contours))
             if isinstance(contours, int)
-            else open_bands(contours)
+            else geojson.open_bands(contours)
         )
-        features += contours_of(mesh, found, bands, {"name": name, "units": units})
-    return collection(features, mesh.bbox, about), [*features[0]["properties"]]
+        features += geojson.contours(mesh, found, bands, {"name": name, "units": units})
+    return geojson.collection(features, mesh.bbox, about), [*features[0]["properties"]]
 
 
 def _east_north(grid: Grid) -> tuple[int, int]:
@@ -151,7 +149,7 @@ def _halfway(east: Array, north: Array) -> tuple[Array, Array]:
 
 def _mesh(grid: Grid, order: Sequence[int], east: Array, north: Array) -> Any:
     """Points of these numbers on the globe, (east, north)."""
-    from privgp.release.exports.mesh import Mesh
+    from privgp.release.exports.geojson import Mesh
 
     column = grid.inputs.columns[0]
     if column.system is None:

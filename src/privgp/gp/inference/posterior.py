@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -128,7 +128,7 @@ class Posterior:
     def covariances(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
         """Every component with its place and k(x, Z) without its changes, (rows, nodes); equal kernels in
         a row. The covariances are overwritten by those of the next kernel."""
-        mapped: dict[Any, tuple[Array, Array]] = {}
+        mapped: dict[object, tuple[Array, Array]] = {}
         smooth = np.empty((0, 0))
         for places in self._of_one_kernel:
             nodes = None

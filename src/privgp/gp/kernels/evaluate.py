@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial, reduce
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -48,7 +47,7 @@ def split_noise(kernel: Kernel) -> tuple[Kernel | None, WhiteKernel | None]:
 
 
 def signal_and_noise(
-    kernel: Any, noise_variance: Any, inputs: int, *, default: float | None = None
+    kernel: object, noise_variance: object, inputs: int, *, default: float | None = None
 ) -> tuple[Kernel, float]:
     """The kernel without its WhiteKernel, checked, and the noise variance.
 
@@ -95,7 +94,7 @@ STEP = 1e-5  # of the logarithm of a hyperparameter, for derivatives by differen
 CACHED_ENTRIES = 2**15  # several arrays of this many numbers stay in the processor's cache
 
 
-def check_kernel(kernel: Any, inputs: int) -> None:
+def check_kernel(kernel: object, inputs: int) -> None:
     """Refuse a kernel that cannot be evaluated on inputs with this many columns.
 
     Parameters
@@ -239,7 +238,7 @@ def diagonal(kernel: Kernel, X: Array) -> Array:
     if constant is not None:
         return np.full(X.shape[0], constant)
 
-    def leaf(part: Any) -> Array:
+    def leaf(part: object) -> Array:
         one = constant_variance(part)
         return _computed_diagonal(part, X) if one is None else np.full(len(X), one)
 
@@ -249,7 +248,7 @@ def diagonal(kernel: Kernel, X: Array) -> Array:
 def constant_variance(kernel: Kernel) -> float | None:
     """The prior variance k(x, x) if it is the same everywhere; None if it varies."""
 
-    def leaf(part: Any) -> float:
+    def leaf(part: object) -> float:
         kind = row_of(part)
         if isinstance(kind, GeneralKind):
             return np.nan if kind.variance is None else kind.variance(part)
@@ -327,7 +326,7 @@ def value_and_pullback(kernel: Kernel, X: Array, Z: Array | None = None) -> tupl
     return K, pull
 
 
-def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
+def _leaf(kernel: object, X: Array, Z: Array | None) -> Differentiable:
     """With x and s in units l: dk/dlog l = -2 dk/ds s, and by column ``(x_j - z_j)^2`` for s."""
     kind = row_of(kernel)
     if isinstance(kind, GeneralKind):
@@ -341,7 +340,7 @@ def _leaf(kernel: Any, X: Array, Z: Array | None) -> Differentiable:
     K = in_cache(partial(kind.profile, kernel), s)
 
     def pull(G: Array) -> Array:
-        gradient: list[Any] = []
+        gradient: list[object] = []
         for name in sorted(kind.parameters):  # scikit-learn's order
             parameter = getattr(kernel, f"hyperparameter_{name}")
             if parameter.fixed:

@@ -4,7 +4,6 @@ distance or with a parameter. Proof: docs/proofs/kernels.md."""
 
 import math
 import operator
-from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -30,7 +29,7 @@ def values_by_differences(kernel: Kernel, X: Array, Z: Array) -> Array:
     return fold(kernel, lambda leaf: _leaf_values(leaf, X, Z), operator.add, operator.mul)
 
 
-def _leaf_values(kernel: Any, X: Array, Z: Array) -> Array:
+def _leaf_values(kernel: object, X: Array, Z: Array) -> Array:
     kind = row_of(kernel)
     if isinstance(kind, GeneralKind):
         return evaluate(kernel, X, Z)
@@ -73,7 +72,7 @@ def rounding_error(kernel: Kernel, widths: Array) -> float:
     if not np.all((sides >= 0.0) & (sides <= 2.0 * LARGEST)):
         raise ValueError(f"the domain must lie within {-LARGEST:g} and {LARGEST:g}.")
 
-    def leaf(part: Any) -> tuple[float, float]:
+    def leaf(part: object) -> tuple[float, float]:
         kind = kind_of(part)
         for name in kind.parameters:
             _check(name, getattr(part, name), *kind.limits)
@@ -118,7 +117,7 @@ def least_value(kernel: Kernel, widths: Array) -> float:
     def down(value: float) -> float:
         return math.nextafter(value, 0.0)
 
-    def leaf(part: Any) -> float:
+    def leaf(part: object) -> float:
         kind = kind_of(part)
         apart = np.nextafter(np.asarray(widths, dtype=float), np.inf)  # widths are differences
         if kind.least_at is not None:

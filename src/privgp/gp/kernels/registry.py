@@ -59,7 +59,7 @@ def notation_of(kernel: Any) -> Notation | None:
     return NOTATIONS[known]
 
 
-def row_of(kernel: Any) -> KernelKind | GeneralKind:
+def row_of(kernel: object) -> KernelKind | GeneralKind:
     """How one leaf of a kernel is evaluated.
 
     Raises
@@ -84,7 +84,7 @@ def row_of(kernel: Any) -> KernelKind | GeneralKind:
     return ANY
 
 
-def kind_of(kernel: Any) -> KernelKind:
+def kind_of(kernel: object) -> KernelKind:
     """The mathematics of one leaf, a function of the distance whose rounding error is proved.
 
     Raises
@@ -103,7 +103,10 @@ def kind_of(kernel: Any) -> KernelKind:
 
 
 def fold(
-    kernel: Any, part: Callable[[Any], T], add: Callable[[T, T], T], multiply: Callable[[T, T], T]
+    kernel: object,
+    part: Callable[[object], T],
+    add: Callable[[T, T], T],
+    multiply: Callable[[T, T], T],
 ) -> T:
     """``part`` of every leaf, combined by ``add`` at sums and by ``multiply`` at products.
 
@@ -171,7 +174,7 @@ def kernel_tree(kernel: Kernel) -> dict[str, Any]:
     return {"type": notation.kernel_class.__name__, **values}
 
 
-def kernel_from(value: Any, depth: int = 0) -> Kernel:
+def kernel_from(value: object, depth: int = 0) -> Kernel:
     """The kernel of a tree; only known types, whose values make sense.
 
     Parameters
@@ -200,7 +203,7 @@ def kernel_from(value: Any, depth: int = 0) -> Kernel:
         "kernel",
         ("type", *notation.parameters, *bounds, *notation.settings, *notation.arrays),
     )
-    arguments: dict[str, Any] = {bound: _bounds(value[bound]) for bound in bounds}
+    arguments: dict[str, object] = {bound: _bounds(value[bound]) for bound in bounds}
     for parameter in notation.parameters:
         if notation.per_input and isinstance(value[parameter], list):
             scales = items(value[parameter], "lengthscales", least=1)
@@ -232,7 +235,7 @@ def _numbers(value: Any, name: str, axes: int) -> Array:
     return np.array([number(each, name) for each in rows])
 
 
-def _bounds(value: Any) -> Any:
+def _bounds(value: object) -> Any:
     if isinstance(value, str):
         return choice(value, BOUNDS, ("fixed",))
     pairs = items(value, BOUNDS, least=1)
@@ -246,7 +249,7 @@ def _pair(value: Any) -> tuple[float, float]:
     return number(low, BOUNDS), math.inf if high == "inf" else number(high, BOUNDS)
 
 
-def _with_infinity(value: Any) -> Any:
+def _with_infinity(value: object) -> Any:
     """Numbers for JSON, which has no infinity."""
     if isinstance(value, str):
         return value

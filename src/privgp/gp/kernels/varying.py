@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel, Matern, NormalizedKernelMixin
 
 from privgp.gp.kernels.kind import GeneralKind
 from privgp.gp.kernels.matern import MATERN_KIND
-from privgp.types import Array
+from privgp.types import Array, Table
 
 BLOCK_ENTRIES = 2**21
 
@@ -50,11 +52,11 @@ class VaryingLengthscale(NormalizedKernelMixin, Kernel):  # type: ignore[misc]
 
     def __init__(
         self,
-        length_scale: Any = 1.0,
-        length_scale_bounds: Any = (1e-5, 1e5),
+        length_scale: ArrayLike = 1.0,
+        length_scale_bounds: ArrayLike | str = (1e-5, 1e5),
         *,
-        places: Any = ((0.0,),),
-        factors: Any = (1.0,),
+        places: ArrayLike = ((0.0,),),
+        factors: Sequence[float] | Array = (1.0,),
         nu: float = 2.5,
     ) -> None:
         self.length_scale = length_scale
@@ -65,7 +67,7 @@ class VaryingLengthscale(NormalizedKernelMixin, Kernel):  # type: ignore[misc]
 
     @classmethod
     def for_inputs(
-        cls, X: Any, length_scale: Any = 1.0, *, places: int = 24, largest: float = 4.0
+        cls, X: Table, length_scale: ArrayLike = 1.0, *, places: int = 24, largest: float = 4.0
     ) -> Self:
         """A kernel with short lengthscales where public inputs are dense.
 

@@ -32,7 +32,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee
 from privgp.question.parameters import check_values
 from privgp.release.prediction import ReleasedFunction, check_coverage
-from privgp.types import Array, Bounds, RandomState, Table
+from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.tables import seal_counts
 from privgp.vault.validate import column_names
 
@@ -109,13 +109,13 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         asked = copy(self)._declare(row_count(X))
         return asked._make_plan()
 
-    def epsilon_for(self, X: Any, error: float) -> float:  # type: ignore[override]
+    def epsilon_for(self, X: Table, error: float) -> float:  # type: ignore[override]
         """The least epsilon, within 1%, whose plan expects at most this error, as a share of the
         intensity. Reads no point and spends nothing."""
         return self._least_epsilon(X, error)
 
     def fit(
-        self, X: Table, y: Any = None, *, groups: None = None, plan: Plan | None = None
+        self, X: Table, y: UserData = None, *, groups: None = None, plan: Plan | None = None
     ) -> Self:
         """Count the points, once, with noise, and learn from the counts. The only call that spends.
 
@@ -164,7 +164,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             logs = np.log(self.release_.mean_at(rows)) - np.log(self._total)
         return np.where(self._inside(rows), logs, -np.inf)
 
-    def score(self, X: Table, y: Any = None) -> float:
+    def score(self, X: Table, y: UserData = None) -> float:
         """The total log density of the rows of X. On private points it is not private."""
         return float(np.sum(self.score_samples(X)))
 

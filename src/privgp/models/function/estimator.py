@@ -35,7 +35,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
-from privgp.question.units import UNITS
+from privgp.question.outcomes import UNITS
 from privgp.types import Array, Bounds, Column, Integers, Pair, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept

@@ -5,7 +5,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq
@@ -215,7 +215,7 @@ def tune_for(
     return Tuned(paths, length, r, scale, loss, model.epsilon(prior_draws.records))
 
 
-def _grid(name: str, values: Any) -> Array:
+def _grid(name: str, values: object) -> Array:
     """Positive numbers in rising order, as given by the caller."""
     try:
         grid = np.unique(np.asarray(values, dtype=np.float64).ravel())

@@ -12,6 +12,7 @@ from privgp.models.rows.fit import is_tallied, most_rows
 from privgp.plan.inputs.database import DatabaseRows, database_inputs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Source
+from privgp.types import Column, UserData
 from privgp.vault.grouped.database import DatabaseOutput, seal_database
 from privgp.vault.masked import Sealed
 
@@ -47,7 +48,7 @@ class DatabaseInputs(FileInputs):
         return True
 
     def source(
-        self, model: Published, people: Any, exposure: Any
+        self, model: Published, people: UserData, exposure: UserData
     ) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
         counts = tuple(model._exposures_by_place(None, 1))
@@ -62,7 +63,7 @@ class DatabaseInputs(FileInputs):
         )
         return rows, counts
 
-    def _seal(self, y: Any, rows: Any, model: Published) -> Sealed:
+    def _seal(self, y: Column, rows: object, model: Published) -> Sealed:
         """The outcomes, on the way to the query that sums them."""
         if not isinstance(y, DatabaseOutput):
             raise ValueError(NOT_OURS)

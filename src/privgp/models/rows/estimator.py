@@ -21,8 +21,6 @@ from privgp.models.rows.files import (
     rows_in_place,
 )
 from privgp.models.rows.fit import (
-    Given,
-    Tallied,
     check_names,
     domain,
     fit_columns,
@@ -38,14 +36,13 @@ from privgp.models.rows.updates import measure_further, measure_tally
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
-from privgp.question.units import UNITS
+from privgp.question.outcomes import UNITS
 from privgp.tables.table import in_memory
-from privgp.types import Array, Pair
+from privgp.types import Array, Column, Pair, UserData
 from privgp.vault.labels import seal_outcome
 from privgp.vault.masked import Sealed
-from privgp.vault.roles import check_order
 from privgp.vault.stream import ArrayOutputs
-from privgp.vault.validate import column_names
+from privgp.vault.validate import check_order, column_names
 
 
 class RowsModel(Published):
@@ -53,7 +50,7 @@ class RowsModel(Published):
 
     _declares: ClassVar[type[Parameters]] = Parameters
 
-    def _plan_table(self, X: Any, groups: Any, exposure: Any = None) -> Plan:
+    def _plan_table(self, X: UserData, groups: UserData, exposure: UserData = None) -> Plan:
         """What a ``fit`` on this table would measure."""
         X = in_memory(X)
         check_order(X=X, groups=groups, exposure=exposure)
@@ -69,21 +66,24 @@ class RowsModel(Published):
             asked, X = rows_to_plan(self, X)
         return with_column_names(asked._plan(X, groups, exposure, table), names)
 
-    def _plan(self, X: Any, groups: Any, exposure: Any, table: Any) -> Plan:
+    def _plan(self, X: UserData, groups: UserData, exposure: UserData, table: UserData) -> Plan:
         """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
         was made of."""
         if self.protect == "records":
-            return self._plan_given(private_count(self, X, groups))
+            return plan_given(self, private_count(self, X, groups))
         if self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
         exposed = self._exposures_by_place(exposure, len(X))
-        return self._plan_given(public_rows(self, X, groups, exposed, table))
+        return plan_given(self, public_rows(self, X, groups, exposed, table))
 
-    def _plan_given(self, rows: Given | Tallied) -> Plan:
-        made: Plan = plan_given(self, rows)
-        return made
-
-    def _fit(self, X: Any, y: Any, groups: Any, plan: Plan | None, exposure: Any = None) -> Self:
+    def _fit(
+        self,
+        X: UserData,
+        y: UserData,
+        groups: UserData,
+        plan: Plan | None,
+        exposure: UserData = None,
+    ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
         self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
         X = in_memory(X)
@@ -99,18 +99,18 @@ class RowsModel(Published):
         fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
         return self
 
-    def _fit_in_blocks(self, X: Array, y: Any, groups: Any, plan: Plan | None) -> None:
+    def _fit_in_blocks(self, X: Array, y: Column, groups: UserData, plan: Plan | None) -> None:
         """The same for many rows in memory, in blocks."""
         rows = array_rows(self, X, groups)
         fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
 
     def _fit_further(
         self,
-        X: Any,
-        y: Any,
-        groups: Any,
+        X: UserData,
+        y: UserData,
+        groups: UserData,
         budget: tuple[float, float] | None,
-        exposure: Any = None,
+        exposure: UserData = None,
     ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
@@ -130,7 +130,9 @@ class RowsModel(Published):
         )
         return self
 
-    def _data(self, y: Any, rows: int, records: Sealed | None = None, people: Any = None) -> Sealed:
+    def _data(
+        self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
+    ) -> Sealed:
         """What the vault measures: the outputs; with ``records``, the private inputs, both, and whose
         they are where people are protected."""
         return seal_outcome(y, self._classes(), rows, records, people)

@@ -32,11 +32,10 @@ from privgp.question.rules import check_column_roles
 from privgp.release.learn import zeros_of
 from privgp.tables.files import Files, open_files
 from privgp.tables.table import columns_by_name
-from privgp.types import Integers
+from privgp.types import Column, Integers, UserData
 from privgp.vault.masked import Sealed
-from privgp.vault.roles import check_roles
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, seal_files, table_people
-from privgp.vault.validate import column_names
+from privgp.vault.validate import check_roles, column_names
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -83,7 +82,7 @@ class FileInputs:
         """What public columns are, if not all numbers. Private ones are never looked at for it."""
         return file_inputs(self.files, self.names, self.declared)
 
-    def known_by(self, columns: Any) -> FileInputs:
+    def known_by(self, columns: object) -> FileInputs:
         """The same to a model, with what its ``columns`` say where the table was opened without."""
         if columns is None or columns == self.declared:
             return self
@@ -91,14 +90,14 @@ class FileInputs:
             raise ValueError("columns must be given once: to open_table or to the model.")
         return replace(self, declared=columns)
 
-    def people(self, given: Any) -> Any:
+    def people(self, given: object) -> Any:
         """The people to protect, given or of the table."""
         groups = self.groups if given is None else given
         if groups is not None and (not isinstance(groups, Groups) or groups.files != self.files):
             raise ValueError("groups must be the groups of the table whose inputs are X.")
         return groups
 
-    def choose_exposure(self, given: Any) -> Any:
+    def choose_exposure(self, given: object) -> Any:
         """The exposures of counts, given or of the table."""
         exposure = self.exposure if given is None else given
         if isinstance(exposure, FileInputs) and exposure.files != self.files:
@@ -117,7 +116,7 @@ class FileInputs:
     def __len__(self) -> int:
         return self.files.rows
 
-    def rows(self, groups: Any, most: int = MOST_ROWS) -> TableRows | TablePeople:
+    def rows(self, groups: UserData, most: int = MOST_ROWS) -> TableRows | TablePeople:
         """Public rows as they are streamed."""
         if groups is None:
             return TableRows(self.files, self.names, 0, self.files.rows, self.kinds)
@@ -129,7 +128,7 @@ class FileInputs:
         return is_tallied(model, len(self))
 
     def source(
-        self, model: Published, people: Any, exposure: Any
+        self, model: Published, people: UserData, exposure: UserData
     ) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
         most = most_rows_of_tally(model, people)
@@ -139,7 +138,7 @@ class FileInputs:
         names = self.names if self.kinds is None else self.kinds.names
         return Blocks.of(FileNumbers(self.files, names, self.kinds), whose, over), tuple(exposed)
 
-    def _seal(self, y: Any, rows: Any, model: Published) -> Sealed:
+    def _seal(self, y: Column, rows: object, model: Published) -> Sealed:
         """The outcomes, on the way to the pass that sums them."""
         if not isinstance(y, TableOutput):
             raise ValueError(NOT_OURS)
@@ -225,7 +224,7 @@ def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def columns_to_plan(
-    model: Published, X: Any, groups: Any = None, exposure: Any = None
+    model: Published, X: UserData, groups: UserData = None, exposure: UserData = None
 ) -> tuple[Any, Any, Any]:
     """X, groups and exposure of a ``plan``: in memory if they were in files. Of private records their
     number."""
@@ -240,7 +239,7 @@ def columns_to_plan(
 
 
 def columns_to_fit(
-    model: Published, X: Any, y: Any, groups: Any = None, exposure: Any = None
+    model: Published, X: UserData, y: UserData, groups: UserData = None, exposure: UserData = None
 ) -> tuple[Any, Any, Any, Any]:
     """X, y, groups and exposure of a ``fit``: in memory if they were in files. Private columns are
     gathered by the vault, last of all, which then sees whether the files are still those of before."""
@@ -272,7 +271,7 @@ def private_table(model: Published, X: FileInputs, people: Groups | None) -> Any
     return gather_inputs(X.files, names, kinds)
 
 
-def _numbers(exposure: Any) -> Any:
+def _numbers(exposure: UserData) -> Any:
     """An exposure of every row, in memory."""
     if not isinstance(exposure, FileInputs):
         return exposure
@@ -280,7 +279,7 @@ def _numbers(exposure: Any) -> Any:
     return rows.take(np.arange(len(exposure)), Threads())[:, 0]
 
 
-def exposure_of(X: Any, given: Any) -> Any:
+def exposure_of(X: UserData, given: object) -> Any:
     """The exposures of counts, given or of a table in files."""
     return X.choose_exposure(given) if isinstance(X, FileInputs) else given
 
@@ -380,7 +379,7 @@ def columns_of(model: Published, table: Any) -> Mapping[str, Any]:
     return FileColumns.of(model, table) if isinstance(table, Table) else columns_by_name(table)
 
 
-def inputs_to_plan(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+def inputs_to_plan(model: Published, given: Mapping[str, object], names: Sequence[str]) -> Any:
     """The input columns of these names, public ones as a table in memory."""
     if not isinstance(given, FileColumns):
         return {name: given[name] for name in names}
@@ -388,7 +387,7 @@ def inputs_to_plan(model: Published, given: Mapping[str, Any], names: Sequence[s
     return X if model.protect == "records" else X.known_by(model.columns).public_table()
 
 
-def inputs_to_fit(model: Published, given: Mapping[str, Any], names: Sequence[str]) -> Any:
+def inputs_to_fit(model: Published, given: Mapping[str, object], names: Sequence[str]) -> Any:
     """The same, private ones for the vault alone."""
     if isinstance(given, FileColumns) and model.protect == "records":
         return private_table(model, given.inputs(names), given.people)
@@ -402,18 +401,18 @@ def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
     return row_count({name: given[name] for name in names})
 
 
-def is_read_in_blocks(X: Any, model: Published) -> TypeGuard[FileInputs]:
+def is_read_in_blocks(X: UserData, model: Published) -> TypeGuard[FileInputs]:
     """Whether X is a table in files that a model reads in blocks, and never as a whole."""
     return isinstance(X, FileInputs) and bool(model._streams(len(X)))
 
 
-def is_read_in_place(X: Any, model: Published) -> TypeGuard[FileInputs]:
+def is_read_in_place(X: UserData, model: Published) -> TypeGuard[FileInputs]:
     """Whether X is a table in files, or in a database, of which sums alone are ever in memory."""
     return isinstance(X, FileInputs) and X.stays(model)
 
 
 def rows_in_place(
-    model: Published, X: FileInputs, groups: Any, exposure: Any, plan: Plan | None = None
+    model: Published, X: FileInputs, groups: UserData, exposure: UserData, plan: Plan | None = None
 ) -> tuple[Any, Tallied]:
     """A model that knows what the columns of a table are, and the tally of its rows."""
     X = X.known_by(model.columns)
@@ -426,10 +425,10 @@ def rows_in_place(
 def fit_in_place(
     model: Published,
     X: FileInputs,
-    y: Any,
-    groups: Any,
+    y: UserData,
+    groups: UserData,
     plan: Plan | None,
-    exposure: Any = None,
+    exposure: UserData = None,
 ) -> None:
     """Measure a table once, of which sums alone are ever in memory. Spends."""
     asked, rows = rows_in_place(model, X, groups, exposure, plan)
@@ -441,7 +440,7 @@ def fit_in_place(
     fit_given(model, rows, data, plan, outputs)
 
 
-def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
+def plan_table(model: Published, X: FileInputs, groups: UserData) -> Plan:
     """What a fit on a streamed table would measure."""
     model = copy(model)
     X, rows = _rows_in_blocks(model, X, groups)
@@ -449,7 +448,12 @@ def plan_table(model: Published, X: FileInputs, groups: Any) -> Plan:
 
 
 def fit_table(
-    model: Published, X: FileInputs, y: Any, groups: Any, plan: Plan | None, watch: Any = None
+    model: Published,
+    X: FileInputs,
+    y: Column,
+    groups: UserData,
+    plan: Plan | None,
+    watch: object = None,
 ) -> None:
     """Measure a streamed table once. Spends."""
     X, rows = _rows_in_blocks(model, X, groups)
@@ -475,7 +479,7 @@ def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
         model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)
 
 
-def _rows_in_blocks(model: Published, X: FileInputs, groups: Any) -> tuple[FileInputs, Any]:
+def _rows_in_blocks(model: Published, X: FileInputs, groups: UserData) -> tuple[FileInputs, Any]:
     """The inputs as a model knows them, and its rows as they are streamed."""
     X = X.known_by(model.columns)
     groups, model.inputs_ = X.people(groups), X.kinds

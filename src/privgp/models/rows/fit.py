@@ -27,18 +27,15 @@ from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.question.rules import ONE, check_rules
-from privgp.types import Array
+from privgp.types import Array, Bounds, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people, person_codes
-from privgp.vault.roles import check_roles
 from privgp.vault.tables import seal_rows
-from privgp.vault.validate import column_names, person_ids, seal_inputs
+from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
-
-    pass
 
 
 MOST_INPUTS = 20
@@ -46,7 +43,7 @@ MOST_INPUTS = 20
 Exposed = Mapping[int, Array]  # the exposure of every row, by the place of the outcome
 
 
-def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
+def domain(x_bounds: Bounds | None) -> tuple[tuple[float, float], ...]:
     """The declared domain of the private inputs, one (low, high) each."""
     pairs = domain_pairs("x_bounds", x_bounds)
     if len(pairs) > MOST_INPUTS:
@@ -58,14 +55,14 @@ def domain(x_bounds: Any) -> tuple[tuple[float, float], ...]:
     return pairs
 
 
-def private_inputs(model: Published, X: Any) -> Sealed:
+def private_inputs(model: Published, X: Table) -> Sealed:
     """Where the kernel has private inputs: for the vault alone."""
     if model.inputs_ is None:
         return seal_inputs(X, len(domain(domain_of(model))))
     return seal_rows(X, model.inputs_)
 
 
-def row_count(X: Any) -> int:
+def row_count(X: UserData) -> int:
     """The number of records: given, or the length of a table."""
     try:
         rows = int(X) if isinstance(X, Integral) else int(_num_samples(any_column(X)))
@@ -90,7 +87,7 @@ def _most(model: Published) -> Any:
     return getattr(model, "most_rows", None)
 
 
-def most_rows(model: Published, groups: Any) -> int | None:
+def most_rows(model: Published, groups: UserData) -> int | None:
     """The most rows of one person that are used; None: all."""
     if _most(model) is None:
         return None
@@ -98,7 +95,7 @@ def most_rows(model: Published, groups: Any) -> int | None:
     return whole_number("most_rows", model.most_rows, LARGEST)
 
 
-def rows_in_memory(model: Published, numbers: Array, groups: Any, exposed: Exposed) -> Blocks:
+def rows_in_memory(model: Published, numbers: Array, groups: UserData, exposed: Exposed) -> Blocks:
     """Rows in memory, as numbers of their columns.
 
     Parameters
@@ -232,7 +229,12 @@ class Given:
 
 
 def public_rows(
-    model: Published, X: Array, groups: Any, exposed: Exposed, table: Any, plan: Plan | None = None
+    model: Published,
+    X: Array,
+    groups: UserData,
+    exposed: Exposed,
+    table: Any,
+    plan: Plan | None = None,
 ) -> Given | Tallied:
     """Rows whose inputs are public, where the kernel has them; many as a tally.
 
@@ -262,7 +264,7 @@ def public_rows(
     return Given(PublicInputs(X, people), PublicRows.of(X, people, exposures), exposed)
 
 
-def private_count(model: Published, X: Any, groups: Any) -> Given:
+def private_count(model: Published, X: UserData, groups: UserData) -> Given:
     """Private records: their number, or that of their people, and the declared domain."""
     check_roles(groups, called="groups", X=X)
     pairs = domain(domain_of(records_to_plan(model)))
@@ -298,9 +300,9 @@ def plan_given(model: Published, rows: Given | Tallied, earlier: Sequence[Any] =
 
 def fit_columns(
     model: Published,
-    X: Any,
-    y: Any,
-    groups: Any,
+    X: UserData,
+    y: UserData,
+    groups: UserData,
     plan: Plan | None,
     exposed: Callable[[int], Exposed],
     names: tuple[str, ...] | None = None,
@@ -351,7 +353,7 @@ def fit_given(
     model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
 
 
-def _private_inputs(model: Published, X: Any) -> Any:
+def _private_inputs(model: Published, X: Table) -> Any:
     """Where the kernel has private inputs: for the vault alone. The model remembers their columns."""
     model.inputs_ = None
     model.inputs_ = kinds = records_to_plan(model).inputs_

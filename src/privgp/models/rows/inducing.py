@@ -16,7 +16,7 @@ from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.question.rules import ONE, check_rules
 from privgp.release.learn import zeros_of
-from privgp.types import Array
+from privgp.types import Array, Column, UserData
 from privgp.vault.people import person_codes
 from privgp.vault.stream import Outputs, sum_rows
 
@@ -34,7 +34,7 @@ def streams(model: Published, rows: int) -> bool:
     return one and model.protect != "records" and model.inducing is not None
 
 
-def array_rows(model: Published, X: Array, groups: Any) -> ArrayRows | PeopleRows:
+def array_rows(model: Published, X: Array, groups: UserData) -> ArrayRows | PeopleRows:
     """Rows in memory, with whole people together where people are given."""
     most = most_rows(model, groups)
     if groups is None:
@@ -42,7 +42,7 @@ def array_rows(model: Published, X: Array, groups: Any) -> ArrayRows | PeopleRow
     return PeopleRows.of(X, person_codes(groups, len(X)), most)
 
 
-def most_rows(model: Published, groups: Any) -> int:
+def most_rows(model: Published, groups: Column | None) -> int:
     """The most rows of one person that are used."""
     if model.most_rows is None:
         return MOST_ROWS

@@ -14,7 +14,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.wording import bounds_advice, budget_advice
-from privgp.types import Array, Integers, later
+from privgp.types import Array, Integers, Table, later
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -48,7 +48,7 @@ def from_inputs_alone(method: Method) -> Method:
     by_name = [each.name for each in signature(method).parameters.values() if each.kind is BY_NAME]
 
     @wraps(method)
-    def check_call(model: Any, X: Any, *others: Any, **given: Any) -> Any:
+    def check_call(model: object, X: Table, *others: object, **given: object) -> Any:
         if others:
             raise TypeError(
                 f"{method.__name__} takes the inputs alone by their place: it needs no y, and the rest is "
@@ -79,7 +79,7 @@ def with_column_names(
     return replace(plan, made_for=made)
 
 
-def verify_plan(model: Published, plan: Any, rows: PublicRows) -> Plan:
+def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
     """The plan, if it was made for this model and these rows, with the noise that it needs at the
     model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
     made_for = getattr(plan, "made_for", None)
@@ -102,8 +102,7 @@ def verify_plan(model: Published, plan: Any, rows: PublicRows) -> Plan:
     )
     if not same:
         raise ValueError(OTHER)
-    made: Plan = plan.with_noise_for(asked.epsilon, asked.delta)
-    return made
+    return plan.with_noise_for(asked.epsilon, asked.delta)
 
 
 def _of(asked: Parameters, plan: Plan, rows: PublicRows) -> str:

@@ -15,10 +15,10 @@ from sklearn.utils.validation import validate_data
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.table import Table, in_memory
-from privgp.types import Array
+from privgp.types import Array, UserData
 
 
-def rows_to_plan(model: Any, X: Any) -> tuple[Any, Array]:
+def rows_to_plan(model: Any, X: UserData) -> tuple[Any, Array]:
     """A model that knows what the columns of X are, and where its kernel has the rows."""
     table = Table.of(X)
     inputs = Inputs.of(table, model.columns)
@@ -29,7 +29,7 @@ def rows_to_plan(model: Any, X: Any) -> tuple[Any, Array]:
     return asked, inputs.locate_table(table)
 
 
-def rows_to_fit(model: Any, X: Any) -> Array:
+def rows_to_fit(model: Any, X: UserData) -> Array:
     """Where the kernel of a model that is fitted to X has its rows; the model remembers the columns."""
     table = Table.of(X)
     inputs = Inputs.of(table, model.columns)
@@ -51,13 +51,13 @@ def records_to_plan(model: Any) -> Any:
     return asked
 
 
-def in_order(columns: Mapping[Any, Any], inputs: Sequence[str]) -> dict[Any, Any]:
+def in_order(columns: Mapping[object, object], inputs: Sequence[str]) -> dict[object, object]:
     """What every private input is, in their order: what was not mentioned is a number."""
     keys = {name: key for key in columns for name in (key if isinstance(key, tuple) else (key,))}
     return {key: columns.get(key, "number") for key in (keys.get(name, name) for name in inputs)}
 
 
-def any_column(X: Any) -> Any:
+def any_column(X: UserData) -> Any:
     """A column of a table that is a mapping, as its length is that of the rows; else X itself."""
     named = isinstance(X, Mapping) and not hasattr(X, "shape")
     return next(iter(X.values()), ()) if named else X
@@ -68,13 +68,13 @@ def domain_of(model: Any) -> Any:
     return model.x_bounds if model.inputs_ is None else model.inputs_.domain
 
 
-def made_up_records(X: Any, domain: Any, y_bounds: Any) -> tuple[Any, Array]:
+def made_up_records(X: Any, domain: Any, y_bounds: UserData) -> tuple[object, Array]:
     """Inputs, in the middle of their bounds where they are private, and outputs in that of theirs."""
     names, outputs = X.columns, np.full(len(X), np.mean(y_bounds))
     return X if domain is None else _middle_rows("domain", domain, names, len(outputs)), outputs
 
 
-def rehearsal_inputs(model: Any, X: Any) -> Any:
+def rehearsal_inputs(model: Any, X: UserData) -> Any:
     """Inputs to rehearse with: private ones in the middle of what was declared, public ones as they
     are. Of private ones, the number and the names of columns alone are used."""
     if model.x_bounds is None:
@@ -85,12 +85,12 @@ def rehearsal_inputs(model: Any, X: Any) -> Any:
     return inputs.table(np.tile(inputs.range_ends().mean(axis=1), (rows, 1)))
 
 
-def _middle_rows(called: str, bounds: Any, names: Sequence[str], rows: int) -> pl.DataFrame:
+def _middle_rows(called: str, bounds: object, names: Sequence[str], rows: int) -> pl.DataFrame:
     middle = np.mean(domain_pairs(called, bounds), axis=1)
     return pl.DataFrame(np.tile(middle, (rows, 1)), schema=[*names], orient="row")
 
 
-def rows_at(model: Any, X: Any) -> Array:
+def rows_at(model: Any, X: UserData) -> Array:
     """Where the kernel of a fitted model has these rows."""
     X = in_memory(X)
     if model.inputs_ is None:
@@ -100,7 +100,7 @@ def rows_at(model: Any, X: Any) -> Array:
     return np.asarray(model.inputs_.locate_table(X))
 
 
-def as_frame(X: Any, model: Any = None) -> Any:
+def as_frame(X: UserData, model: object = None) -> Any:
     """Columns by their names, rows that are dicts, or a structured array as a table that scikit-learn
     reads; anything else as it is. ``model``: one that is fitted, whose columns alone are taken."""
     rows = isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
@@ -135,7 +135,7 @@ def _known(model: Any, table: Table) -> Sequence[str]:
     return names
 
 
-def numbers_only(model: Any, X: Any) -> None:
+def numbers_only(model: Any, X: UserData) -> None:
     """Refuse a public table with other columns than numbers, for models that would misread them."""
     if Inputs.of(Table.of(X), None) is not None:
         raise ValueError(

@@ -47,7 +47,7 @@ from privgp.release.learn import fingerprints
 from privgp.release.parts import Part
 from privgp.release.release import Release
 from privgp.release.spendings import RecordsSpending, Spending, batches, noise_variance, places
-from privgp.types import Array, Integers
+from privgp.types import Array, Column, Integers, Table, UserData
 from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people
 from privgp.vault.validate import person_ids
@@ -181,7 +181,7 @@ class PublicInputs:
         tally = cast(Any, self.rows.planned).tally
         return np.ones(self.count) if tally is None else np.asarray(tally.counts, dtype=float)
 
-    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
+    def _private_data(self, model: Published, X: Table, y: Column, groups: Column | None) -> Sealed:
         """The outcomes, checked."""
         data: Sealed = model._data(y, row_count(X))
         return data
@@ -233,7 +233,7 @@ class PrivateRecords:
             precision=1.0 / noise_variance(same) if same else 0.0,
         )
 
-    def _private_data(self, model: Published, X: Any, y: Any, groups: Any) -> Sealed:
+    def _private_data(self, model: Published, X: Table, y: Column, groups: Column | None) -> Sealed:
         """Records, checked."""
         people = person_ids(groups, self.planned)
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
@@ -259,7 +259,7 @@ Rows = PublicInputs | PrivateRecords
 ROWS: dict[type[Spending], type[Rows]] = {Spending: PublicInputs, RecordsSpending: PrivateRecords}
 
 
-def rows_of(model: Published, X: Any, groups: Any, exposed: Exposed) -> Rows:
+def rows_of(model: Published, X: Table, groups: Column | None, exposed: Exposed) -> Rows:
     """The rows to be measured further, of the kind that was measured first."""
     return ROWS[type(model._released.spent[0])].of(model, X, groups, exposed)
 
@@ -317,9 +317,9 @@ def is_updatable(model: Published) -> bool:
 
 def measure_further(
     model: Published,
-    X: Any,
-    y: Any,
-    groups: Any,
+    X: UserData,
+    y: UserData,
+    groups: UserData,
     exposed: Exposed,
     budget: tuple[float, float] | None = None,
 ) -> None:
@@ -378,7 +378,9 @@ def measure_rows(
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 
 
-def stages(model: Published, X: Any, shares: Any, groups: Any, **given: Any) -> Stages:
+def stages(
+    model: Published, X: Table, shares: object, groups: Column | None, **given: object
+) -> Stages:
     """The model's budget in parts, with the noise distribution that leaves less error in the end: of
     several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
     shares = check_shares(shares)

@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO
 
 from privgp.plan.search.space import Space
 from privgp.storage.state_file import lock_folder
@@ -23,10 +23,10 @@ class SearchState:
     """The steps of one search; without a path they are kept in memory only. ``settings``: the
     indices of those asked for, one per step; ``values``: what came of each, NaN if it was lost."""
 
-    def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, object]) -> None:
         self.settings: list[int] = []
         self.values: list[float] = []
-        self.charged: dict[str, Any] = {}  # what a ledger was charged for all steps
+        self.charged: dict[str, object] = {}  # what a ledger was charged for all steps
         self._file: IO[bytes] | None = None
         if path is None:
             return
@@ -46,7 +46,7 @@ class SearchState:
         if len(self.settings) > steps or any(not 0 <= k < settings for k in self.settings):
             raise ValueError(f"{self._name} is damaged.")
 
-    def pay(self, charged: Mapping[str, Any] | None) -> None:
+    def pay(self, charged: Mapping[str, object] | None) -> None:
         """Say that a ledger was charged: a search that goes on is not charged again."""
         if charged not in (None, self.charged):
             self._append({"charged": charged})
@@ -67,7 +67,7 @@ class SearchState:
             self._file.close()
             self._file = None
 
-    def _read(self, file: IO[bytes], question: dict[str, Any]) -> None:
+    def _read(self, file: IO[bytes], question: dict[str, object]) -> None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -114,7 +114,7 @@ class SearchState:
             pass
         raise ValueError(f"{self._name} is damaged.")
 
-    def _append(self, event: dict[str, Any]) -> None:
+    def _append(self, event: dict[str, object]) -> None:
         if self._file is None:
             return
         try:

@@ -74,7 +74,7 @@ class PathModel(DomainModel):
     sensitivity: str | float
     max_points: int
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The arguments of ``path_model``."""
         named, norm = dict(vars(self)), self.sensitivity
         named["n_paths"] = named.pop("paths")
@@ -257,7 +257,7 @@ def path_model(given: Mapping[str, Any]) -> PathModel:
     return model
 
 
-def _sensitivity(given: Any) -> str | float:
+def _sensitivity(given: object) -> str | float:
     """A name, or the norm in ("function", norm)."""
     if isinstance(given, str):
         check_choice("sensitivity", given, SENSITIVITIES)
@@ -269,7 +269,7 @@ def _sensitivity(given: Any) -> str | float:
     raise ValueError("sensitivity must be 'auto', 'paper', or ('function', its norm).")
 
 
-def _number(name: str, value: Any) -> float:
+def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number.")
     if not math.isfinite(value):
@@ -277,7 +277,7 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def check_count(n: Any) -> int:
+def check_count(n: object) -> int:
     """The number of records as an integer; ValueError unless it is one of at least 1."""
     if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:
         raise ValueError("n must be the number of records, at least 1.")

@@ -10,7 +10,7 @@ import numpy as np
 
 from privgp.gp.input_maps import collapse
 from privgp.question.parameters import Choice, Span
-from privgp.types import Array, Pair
+from privgp.types import Array, Pair, UserData
 
 LARGEST = 1e50
 MOST_INDUCING = 5000
@@ -19,11 +19,11 @@ SMALLEST_SHARE = 1e-6  # of the largest
 AnyBounds = Pair | tuple[Pair, ...]
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     Choice(tuple(choices)).check(name, value)
 
 
-def check_defaults(given: Any, names: Sequence[str], where: str) -> None:
+def check_defaults(given: UserData, names: Sequence[str], where: str) -> None:
     """Refuse parameters that would be ignored, unless they have their defaults.
 
     Parameters
@@ -72,7 +72,7 @@ def whole_number(name: str, value: Any, most: int) -> int:
     return int(value)
 
 
-def domain_pairs(name: str, given: Any, columns: int | None = None) -> tuple[Pair, ...]:
+def domain_pairs(name: str, given: object, columns: int | None = None) -> tuple[Pair, ...]:
     """The declared domain, one (low, high) per input; one input's pair may stand alone."""
     if given is None:
         raise ValueError(
@@ -99,12 +99,12 @@ def check_inside(X: Array, domain: Sequence[Pair]) -> None:
         raise ValueError("these points lie outside the declared domain, at least in part.")
 
 
-def target_points(targets: Any, columns: int) -> Array | None:
+def target_points(targets: object, columns: int) -> Array | None:
     """Targets as an array (points, columns); one column may come as a plain list."""
     return None if targets is None else _points("targets", targets, columns)
 
 
-def _points(name: str, given: Any, columns: int) -> Array:
+def _points(name: str, given: object, columns: int) -> Array:
     try:
         points = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -132,19 +132,19 @@ def check_inducing_inputs(inducing: Any, columns: int) -> int | Array:
     return collapse(points)[0]
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether it is a real number, not a truth value nor NaN."""
     return isinstance(value, Real) and not isinstance(value, bool) and value == value
 
 
-def are_several(y_bounds: Any) -> TypeGuard[Sequence[Any]]:
+def are_several(y_bounds: object) -> TypeGuard[Sequence[Any]]:
     """Whether bounds are one pair per output, not one pair."""
     if isinstance(y_bounds, str) or not isinstance(y_bounds, Sequence | np.ndarray):
         return False
     return len(y_bounds) > 0 and any(np.ndim(end) > 0 for end in y_bounds)
 
 
-def output_bounds(y_bounds: Any, least: int = 1) -> tuple[Pair, ...]:
+def output_bounds(y_bounds: UserData, least: int = 1) -> tuple[Pair, ...]:
     """One (low, high) per output."""
     if not least <= len(y_bounds) <= MOST_OUTPUTS:
         raise ValueError(
@@ -162,7 +162,7 @@ def check_any_bounds(y_bounds: AnyBounds) -> None:
         check_bounds("bounds", y_bounds)
 
 
-def check_output_shares(shares: Any, count: int) -> tuple[float, ...]:
+def check_output_shares(shares: object, count: int) -> tuple[float, ...]:
     """The share of every output as it was declared; equal ones where none were."""
     if shares is None:
         return (1.0,) * count
@@ -177,7 +177,7 @@ def check_output_shares(shares: Any, count: int) -> tuple[float, ...]:
     return tuple(values)
 
 
-def per_output(name: str, value: Any, count: int) -> tuple[Any, ...]:
+def per_output(name: str, value: object, count: int) -> tuple[Any, ...]:
     """A value for every output: the same for all, or a list or tuple of one for each."""
     if not isinstance(value, list | tuple):
         return (value,) * count
@@ -186,7 +186,7 @@ def per_output(name: str, value: Any, count: int) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def check_row_noise(given: Any, rows: int) -> Array | None:
+def check_row_noise(given: UserData, rows: int) -> Array | None:
     """Noise variances, one per row, (rows,); None where one number, or none, is given.
 
     Raises

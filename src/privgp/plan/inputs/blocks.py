@@ -68,7 +68,7 @@ class Held(Protocol):
     def kinds(self) -> Inputs | None: ...
     def read(
         self, first: int, stop: int, others: Sequence[str], read: Read | None
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, object]:
         """The inputs of a range of rows, and what is read of other columns."""
 
     def part(self, first: int, stop: int) -> Self:
@@ -89,7 +89,7 @@ class ArrayInputs:
 
     def read(
         self, first: int, stop: int, others: Sequence[str], read: Read | None
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, object]:
         return self.numbers[first - self.first : stop - self.first], None
 
     def part(self, first: int, stop: int) -> Self:
@@ -110,7 +110,7 @@ class FileColumns:
 
     def read(
         self, first: int, stop: int, others: Sequence[str], read: Read | None
-    ) -> tuple[Array, Any]:
+    ) -> tuple[Array, object]:
         inputs, held = [], []
         wanted = list(dict.fromkeys([*self.names, *others]))
         for _, path, frame in self.files.batches(wanted, first, stop):
@@ -217,11 +217,11 @@ class Blocks:
         found: Grouped = self._sum(Grouping(grid, fraction_bits(self.count)), engine)
         return found
 
-    def _sum(self, function: Callable[[Batch], Any], engine: Engine) -> Any:
+    def _sum(self, function: Callable[[Batch], object], engine: Engine) -> Any:
         return sum_parts(partial(fold, function), self.parts(engine), engine)
 
 
-def fold(function: Callable[[Batch], Any], block: Blocks) -> Any:
+def fold(function: Callable[[Batch], object], block: Blocks) -> Any:
     """The sum of a function of all batches of a block."""
     total = None
     with one_thread():

@@ -16,7 +16,7 @@ from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.plan.inputs.tally import CLASSES, LADDER, Grouped, fraction_bits
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.table import Table
-from privgp.types import Integers
+from privgp.types import Integers, UserData
 
 NUMBERS = "Column {!r} of the database must hold a finite number in every row."
 PEOPLE = "Column {!r} of the database must name a person in every row, by a whole number or a text."
@@ -91,7 +91,7 @@ class DatabaseRows:
     def located(self) -> Any:
         """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, and how many rows
         their people have."""
-        held: dict[str, Any] = {}
+        held: dict[str, object] = {}
         t = self.table.table
         columns = [None] * len(self.names) if self.kinds is None else self._columns()
         for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
@@ -112,7 +112,7 @@ class DatabaseRows:
             rung = (found["_r"] < db.whole(self.most)).ifelse(rung, db.whole(-1))
         return found.mutate(**{CLASS: rung})
 
-    def _columns(self) -> list[Any]:
+    def _columns(self) -> list[object]:
         assert self.kinds is not None
         return [column for column in self.kinds.columns for _ in column.names]
 
@@ -180,12 +180,12 @@ class DatabaseRows:
         return Grouped.of(db.integers(found[KEY]), columns, lows, highs)
 
 
-def _bounded(x: Any) -> Any:
+def _bounded(x: object) -> Any:
     """Numbers within those that whole numbers of 64 bits can be."""
     return db.clip(x, -(2.0**62), 2.0**62)
 
 
-def _numbers(table: db.DatabaseTable, name: str, column: Any) -> Any:
+def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
     """The number of every cell of an input column."""
     import ibis
 
@@ -230,7 +230,7 @@ def _person(table: db.DatabaseTable, name: str) -> Any:
 
 
 def database_inputs(
-    table: db.DatabaseTable, names: tuple[str, ...], declared: Any
+    table: db.DatabaseTable, names: tuple[str, ...], declared: object
 ) -> Inputs | None:
     """The kinds of the public columns of a table in a database; None if all are numbers.
 

@@ -16,7 +16,7 @@ from privgp.tables.files import BATCH, Files
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.parser import TableError
 from privgp.tables.table import Table, join_cells, missing_cells
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, UserData
 
 PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}
 
@@ -34,7 +34,7 @@ class KnownTable(Table):
     kinds: Inputs | None = None
 
 
-def file_inputs(files: Files, names: tuple[str, ...], declared: Any) -> Inputs | None:
+def file_inputs(files: Files, names: tuple[str, ...], declared: object) -> Inputs | None:
     """The kinds of the columns of a table in files; None if all are numbers.
 
     Parameters
@@ -64,7 +64,7 @@ def file_inputs(files: Files, names: tuple[str, ...], declared: Any) -> Inputs |
     return Inputs.of(Table(names, tuple(cells)), columns)
 
 
-def _is_open(said: Any) -> bool:
+def _is_open(said: object) -> bool:
     """Whether a column is a category whose levels are not declared."""
     return bool(said in ("category", ("category", None)))
 
@@ -87,12 +87,12 @@ def known_table(files: Files, kinds: Inputs) -> KnownTable:
     return KnownTable(kinds.names, tuple(cells), kinds=kinds)
 
 
-def locate_rows(frame: Any, kinds: Inputs, path: str) -> Array:
+def locate_rows(frame: UserData, kinds: Inputs, path: str) -> Array:
     """The coordinates of rows of a file, (rows, width); see ``read_numbers``."""
     return kinds.coordinates(read_numbers(frame, kinds, path))
 
 
-def read_numbers(frame: Any, kinds: Inputs, path: str) -> Array:
+def read_numbers(frame: UserData, kinds: Inputs, path: str) -> Array:
     """The numbers of rows of a file, (rows, names).
 
     Parameters
@@ -182,7 +182,7 @@ class TableRows:
         """All rows in order, 2,048 at a time."""
         return (chunk for chunk, _ in self.beside((), _unread_column))
 
-    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
+    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, object]]:
         """Every chunk with what is ``read`` of other columns of its rows, file by file.
 
         Parameters
@@ -290,7 +290,7 @@ class TablePeople:
         """All rows that are used, chunk by chunk."""
         return (chunk for chunk, _ in self.beside((), _unread_column))
 
-    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, Any]]:
+    def beside(self, others: tuple[str, ...], read: Read) -> Iterator[tuple[Chunk, object]]:
         """Every chunk with what is ``read`` of other columns of its rows, file by file.
 
         Parameters
@@ -319,7 +319,7 @@ class TablePeople:
         return take_rows(self.files, self.names, self.kinds, places, engine)
 
 
-def _unread_column(frame: Any) -> Array:
+def _unread_column(frame: UserData) -> Array:
     return np.empty(frame.height)
 
 
@@ -358,7 +358,7 @@ def take_rows(
     return np.concatenate([found[k] for k in range(len(held))])
 
 
-def coordinates(frame: Any, names: tuple[str, ...], kinds: Inputs | None, path: str) -> Array:
+def coordinates(frame: UserData, names: tuple[str, ...], kinds: Inputs | None, path: str) -> Array:
     """Where the kernel has rows of a file, (rows, columns)."""
     return numbers(frame, names, path) if kinds is None else locate_rows(frame, kinds, path)
 

@@ -16,7 +16,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.tables.kinds import KINDS, Column, Number, level, levels_of
 from privgp.tables.table import Table, holds_others, kind_of, missing_cells
 from privgp.tables.texts import ISO_DATE, disguise_of
-from privgp.types import Array, Pair
+from privgp.types import Array, Bounds, Pair, UserData
 
 MOST_PLAIN_LEVELS = 50  # of a column of text that was not declared
 NUMBERS = ("number", "boolean")
@@ -69,7 +69,7 @@ class Inputs:
         return cls(tuple(columns))
 
     @classmethod
-    def private(cls, declared: Any, x_bounds: Any) -> Self:
+    def private(cls, declared: object, x_bounds: Bounds | None) -> Self:
         """What private columns are, as declared: nothing is known of them but this.
 
         A column that has bounds and is not in ``declared`` is a number.
@@ -122,7 +122,7 @@ class Inputs:
         return tuple(map(int, np.flatnonzero(~ranked)))
 
     @property
-    def ticks(self) -> tuple[Any, ...]:
+    def ticks(self) -> tuple[object, ...]:
         """How numbers along every input are written: None, "date", or the names of levels."""
         return tuple(column.ticks for column in self.columns for _ in column.names)
 
@@ -160,7 +160,7 @@ class Inputs:
         pairs = zip(self.columns, self._split(numbers), strict=True)
         return np.concatenate([column.middle(part) for column, part in pairs])
 
-    def numbers(self, given: Any) -> Array:
+    def numbers(self, given: UserData) -> Array:
         """The cells of a table, (rows, names). The table may have other columns too."""
         table = Table.of(given)
         if table is None:
@@ -191,7 +191,7 @@ class Inputs:
         pairs = zip(self.columns, np.split(coordinates, self._ends, axis=1), strict=True)
         return np.hstack([column.back(part) for column, part in pairs])
 
-    def locate_table(self, given: Any) -> Array:
+    def locate_table(self, given: object) -> Array:
         """Where the kernel has the rows of a table."""
         return self.coordinates(self.numbers(given))
 
@@ -236,7 +236,7 @@ def narrow_kernel(inputs: Inputs, kernel: Kernel) -> Kernel:
     return kernel
 
 
-def unknown_rows(inputs: Inputs, given: Any) -> int:
+def unknown_rows(inputs: Inputs, given: object) -> int:
     """How many rows of a table have a level that is not among those known."""
     limited = Inputs(tuple(c for c in inputs.columns if c.most < np.inf))
     if not limited.columns:
@@ -276,11 +276,11 @@ def _with_bounds(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
     return bounded
 
 
-def _declarations(declared: Any, table: Table) -> dict[str, tuple[tuple[str, ...], str, Any]]:
+def _declarations(declared: object, table: Table) -> dict[str, tuple[tuple[str, ...], str, object]]:
     """What was declared of every column, by each of its names."""
     if not isinstance(declared, Mapping):
         raise ValueError(FORM)
-    asked: dict[str, tuple[tuple[str, ...], str, Any]] = {}
+    asked: dict[str, tuple[tuple[str, ...], str, object]] = {}
     for key, said in declared.items():
         names = key if isinstance(key, tuple) else (key,)
         if not table.named:
@@ -319,7 +319,7 @@ def _refuse_others(table: Table | None) -> None:
             )
 
 
-def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, Any]:
+def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, object]:
     """What a column plainly is."""
     cells = table.column(name)
     kind = kind_of(cells)

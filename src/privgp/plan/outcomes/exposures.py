@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from privgp.types import Array, Pair
+from privgp.types import Array, Pair, UserData
 
 LARGEST = 1e50
 
@@ -27,7 +27,7 @@ class Exposures:
         return cls(unit, exposure * unit)
 
 
-def check_exposure(exposure: Any, rows: int) -> Array:
+def check_exposure(exposure: UserData, rows: int) -> Array:
     """One positive, finite number for every row; 1 where none are given. (rows,)"""
     if exposure is None:
         return np.ones(rows)

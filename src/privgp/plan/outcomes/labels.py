@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
@@ -19,7 +19,7 @@ KINDS = (str, bool, int, float)
 LARGEST = 10**18  # which an array of numbers holds
 
 
-def check_classes(classes: Any) -> Classes:
+def check_classes(classes: object) -> Classes:
     """The classes, sorted as scikit-learn sorts them; ValueError unless they can be classes."""
     if classes is None:
         raise ValueError(

@@ -38,7 +38,7 @@ class Space:
         return len(self.settings)
 
 
-def make_space(axes: Any, candidates: int = SETTINGS) -> Space:
+def make_space(axes: object, candidates: int = SETTINGS) -> Space:
     """The settings of a dict of axes; at most ``candidates`` where an axis is continuous."""
     candidates = whole_number("candidates", candidates, MOST_SETTINGS)
     if not isinstance(axes, Mapping) or not axes:
@@ -107,7 +107,7 @@ class _Listed:
         return [0.5 / math.sqrt(2.0) * (place == other) for other in range(count)]
 
 
-def _axis(name: str, axis: Any) -> _Interval | _Listed:
+def _axis(name: str, axis: object) -> _Interval | _Listed:
     if isinstance(axis, list | np.ndarray):
         values = list(axis)
         if not values:

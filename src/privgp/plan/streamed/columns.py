@@ -126,7 +126,7 @@ class RowColumns:
         raise NotImplementedError
 
     def totals(
-        self, rows: Rows, engine: Engine | None = None, *, change: float = 2.0, watch: Any = None
+        self, rows: Rows, engine: Engine | None = None, *, change: float = 2.0, watch: object = None
     ) -> Totals:
         """One pass over all rows."""
         engine = engine or Threads()

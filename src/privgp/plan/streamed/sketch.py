@@ -34,7 +34,7 @@ from privgp.plan.streamed.columns import (
 )
 from privgp.plan.streamed.sums import AnyColumns, strategy_of_columns
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, noise_for
-from privgp.types import Array
+from privgp.types import Array, UserData
 
 SAMPLE = 8192  # rows from which scales and inducing inputs are chosen
 MOST_MEASURED = 120  # sums: more cost time in proportion
@@ -178,7 +178,7 @@ class Crowded:
         noise = (unit.std * self.question.half_width) ** 2
         scales = self._hypotheses(share, scales=True)
 
-        def left(groups: Any) -> float:
+        def left(groups: UserData) -> float:
             return log_variance_left(indicators(groups), scales, noise)
 
         groups = partition(scales, self._counts() * share, left)

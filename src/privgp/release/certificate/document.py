@@ -85,7 +85,7 @@ def plan_hash(
     return digest.hexdigest()
 
 
-def core_of(release: Release, facts: Planned) -> dict[str, Any]:
+def core_of(release: Release, facts: Planned) -> dict[str, object]:
     """The certificate of a release without what the holder adds."""
     plan, promised, asked = facts.plan, release.guarantee, release.parameters
     strategy, unit = plan.strategy, unit_of(plan.parts[0])
@@ -102,7 +102,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, Any]:
     output = f"the outputs ({', '.join(several)})" if several else output
     output = f"{output} ({wording.output_title(called)})" if called else output
     private = f"the {inputs} and {output}" if records else output
-    bounds: dict[str, Any] = {"outputs": np.array(asked.y_bounds).tolist()}
+    bounds: dict[str, object] = {"outputs": np.array(asked.y_bounds).tolist()}
     bounds["source"] = wording.BOUNDS_SOURCE
     if classes:
         bounds["classes"] = classes
@@ -241,7 +241,7 @@ def _model_facts(release: Release) -> dict[str, Any]:
     }
 
 
-def _each_or_one(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _each_or_one(facts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """The facts about one output, or lists of them where there are several."""
     if len(facts) == 1:
         return dict(facts[0])
@@ -249,7 +249,7 @@ def _each_or_one(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: [fact[name] for fact in facts] for name in known}
 
 
-def steps_of(event: Event) -> dict[str, Any]:
+def steps_of(event: Event) -> dict[str, object]:
     """What people of one batch spend."""
     return {
         "noise_multipliers": list(event.noise_multipliers),

@@ -225,7 +225,7 @@ def _noise(mechanism: Facts) -> str:
     return "; in another batch: ".join([own, *map(_noise, mechanism.get("others", []))])
 
 
-def _html(value: Any) -> str:
+def _html(value: object) -> str:
     """A table of what has names, a list of texts, or one text; what says nothing is left out."""
     if isinstance(value, Mapping):
         rows = {name: _html(inner) for name, inner in value.items() if _says(inner)}
@@ -236,7 +236,7 @@ def _html(value: Any) -> str:
     return _text(value)
 
 
-def _says(value: Any) -> bool:
+def _says(value: object) -> bool:
     """Whether there is anything to print."""
     if isinstance(value, Mapping):
         return any(map(_says, value.values()))
@@ -250,6 +250,6 @@ def _title(name: str) -> str:
     return _text(words[:1].upper() + words[1:])
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     # Half of a character pair has no place in a page that is to be written as UTF-8.
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))

@@ -209,12 +209,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def validate(document: Any) -> None:
+def validate(document: object) -> None:
     """Raise ValueError, saying where, unless a document has the form of a certificate."""
     _check(document, SCHEMA, "certificate")
 
 
-def validate_file(document: Any) -> None:
+def validate_file(document: object) -> None:
     """The same of a certificate in a file, which has nothing that is derived, or that of privgp 0.2."""
     _check(document, STORED, "certificate")
 

@@ -10,7 +10,7 @@ from typing import Any
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import Noise
 from privgp.privacy.protected import exactly
-from privgp.question.units import Unit
+from privgp.question.outcomes import Unit
 
 HOLDER = {
     "name": "name of the data product",
@@ -184,7 +184,7 @@ def domain(core: Mapping[str, Any]) -> str:
     )
 
 
-def _within(core: Mapping[str, Any], box: str) -> str:
+def _within(core: Mapping[str, object], box: str) -> str:
     return f"({box})" if "inputs" in core else f"in {box}"
 
 
@@ -231,7 +231,7 @@ def describe_release(several: int, classes: Sequence[str], *, at_targets: bool, 
     return "values at the targets" if at_targets else "a function of the inputs"
 
 
-def threat(core: Mapping[str, Any]) -> str:
+def threat(core: Mapping[str, object]) -> str:
     known = "all other records" if domain(core) else "every input and all other outputs"
     return (
         f"anyone may hold the published file, know {known}, have any further knowledge and unlimited "

@@ -15,7 +15,7 @@ from privgp.release.exports.geojson import collection
 from privgp.release.queries.averages import STATISTICS, Average
 from privgp.tables.kinds import EASTWARDS, LATITUDES, LONGITUDES, NORTHWARDS
 from privgp.tables.places import WGS84, to_crs
-from privgp.types import Array, Integers
+from privgp.types import Array, Integers, UserData
 
 NO_SHAPELY = "areas need shapely: install privgp[geo]."
 POLYGONS = "polygons must be a GeoDataFrame, a GeoJSON file or what is in one, with a polygon for every area."
@@ -88,7 +88,7 @@ class Polygons:
     features: tuple[dict[str, Any], ...]
 
     @classmethod
-    def read(cls, given: Any, name: str | None, plane: Plane) -> Polygons:
+    def read(cls, given: object, name: str | None, plane: Plane) -> Polygons:
         """From a GeoDataFrame, a path or the text of a GeoJSON file, or what is in one.
 
         Parameters
@@ -187,7 +187,7 @@ class Areas(Average):
         """The areas as GeoJSON with their properties and mean, std, low and high."""
         promise, features = self.guarantee, []
         for place, feature in enumerate(self.polygons.features):
-            values: dict[str, Any] = {}
+            values: dict[str, object] = {}
             for number, name in enumerate(self.quantities or ("",)):
                 for statistic in STATISTICS:
                     array = getattr(self, statistic).reshape(len(self.labels), -1)
@@ -238,7 +238,7 @@ class Areas(Average):
         return plot_areas(rings, mean, 0.5 * (high - low), output, self.coverage, about, figure)
 
 
-def _rings(shape: Any) -> list[list[Array]]:
+def _rings(shape: object) -> list[list[Array]]:
     """The rings of every polygon of an area, the outer one first."""
     each = getattr(shape, "geoms", [shape])
     return [
@@ -248,7 +248,7 @@ def _rings(shape: Any) -> list[list[Array]]:
     ]
 
 
-def _features(given: Any) -> tuple[list[dict[str, Any]], str]:
+def _features(given: UserData) -> tuple[list[dict[str, object]], str]:
     """GeoJSON features, and the name of their reference system."""
     crs = WGS84
     if hasattr(given, "geometry") and hasattr(given, "to_json"):  # of geopandas
@@ -271,7 +271,7 @@ def _features(given: Any) -> tuple[list[dict[str, Any]], str]:
     return features, crs
 
 
-def _iterate(given: Any) -> Iterable[dict[str, Any]]:
+def _iterate(given: UserData) -> Iterable[dict[str, object]]:
     """Shapes without properties, as GeoJSON features."""
     try:
         for shape in given:
@@ -294,7 +294,7 @@ def _read(given: str | os.PathLike[str]) -> Any:
         raise ValueError(POLYGONS) from None
 
 
-def _labels(features: Sequence[Mapping[str, Any]], name: str | None) -> tuple[Any, ...]:
+def _labels(features: Sequence[Mapping[str, Any]], name: str | None) -> tuple[object, ...]:
     """The name of every area, all different."""
     each = [dict(feature.get("properties") or {}) for feature in features]
     wanted = (name,) if name is not None else NAMES
@@ -310,7 +310,7 @@ def _labels(features: Sequence[Mapping[str, Any]], name: str | None) -> tuple[An
     return tuple(range(1, len(features) + 1))
 
 
-def _transform(shape: Any, old: str, new: str) -> Any:
+def _transform(shape: object, old: str, new: str) -> Any:
     """A shape in another reference system."""
     import shapely
 
@@ -323,5 +323,5 @@ def _transform(shape: Any, old: str, new: str) -> Any:
     return shapely.transform(shape, move)
 
 
-def _json(label: Any) -> Any:
+def _json(label: object) -> Any:
     return label if isinstance(label, str | int | float) else str(label)

@@ -15,7 +15,7 @@ from privgp.release.queries.points import each_quantities, is_single
 from privgp.release.queries.quantities import Averages
 from privgp.release.release import Release
 from privgp.tables.table import frame_of
-from privgp.types import STAMP, Array, Integers
+from privgp.types import STAMP, Array, Column, Integers, UserData
 
 ALL = "all"  # the label of an average over all rows
 SHOWN = 5
@@ -116,7 +116,7 @@ class Average:
 
     def columns(self) -> dict[str, Any]:
         """The same by the names of the columns."""
-        columns: dict[str, Any] = {self.by: list(self.labels)}
+        columns: dict[str, object] = {self.by: list(self.labels)}
         for place, name in enumerate(self.quantities):
             for statistic in STATISTICS:
                 columns[f"{name}_{statistic}"] = getattr(self, statistic)[:, place]
@@ -149,12 +149,12 @@ class Average:
 def average(
     release: Release,
     X: Array,
-    weights: Any = None,
-    by: Any = None,
+    weights: Column | None = None,
+    by: object = None,
     coverage: float = 0.9,
     *,
     name: str = "label",
-    table: Any = None,
+    table: UserData = None,
 ) -> Average:
     """Weighted averages of everything that was released, over rows that are equal in ``by``.
 
@@ -186,10 +186,10 @@ def average(
 def of_parts(
     release: Release,
     found: Sequence[Averages],
-    labels: tuple[Any, ...],
+    labels: tuple[object, ...],
     coverage: float,
     name: str,
-    table: Any,
+    table: UserData,
 ) -> Average:
     """The averages of all outcomes as one value."""
     single = is_single(release)
@@ -216,7 +216,7 @@ def quantity_names(release: Release) -> tuple[str, ...]:
     )
 
 
-def group_rows(by: Any, rows: int) -> tuple[tuple[Any, ...], Integers]:
+def group_rows(by: object, rows: int) -> tuple[tuple[object, ...], Integers]:
     """The labels in their order, and the place of the label of every row."""
     if by is None:
         return (ALL,), np.zeros(rows, dtype=np.int64)
@@ -241,7 +241,7 @@ def group_rows(by: Any, rows: int) -> tuple[tuple[Any, ...], Integers]:
     return tuple(labels), np.asarray(places, dtype=np.int64)
 
 
-def check_weights(weights: Any, places: Integers, labels: Sequence[Any]) -> Array:
+def check_weights(weights: Column | None, places: Integers, labels: Sequence[object]) -> Array:
     """Weights of rows, each positive or 0, that leave every average something."""
     if weights is None:
         return np.ones(len(places))
@@ -264,7 +264,7 @@ def _plain(value: Any) -> Any:
     return float(value) if np.ndim(value) == 0 else np.asarray(value)
 
 
-def _short(cell: Any) -> str:
+def _short(cell: object) -> str:
     if isinstance(cell, float):
         return f"{cell:.4g}"
     return ", ".join(f"{each:.4g}" for each in cell) if isinstance(cell, np.ndarray) else str(cell)

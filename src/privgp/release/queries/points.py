@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from privgp.gp.inference.averages import COARSE, Sums, even_pick, random_pick
 from privgp.release.queries.quantities import DRAWS, Quantities, quantities
 from privgp.release.release import Release
-from privgp.types import Array
+from privgp.types import Array, RandomState
 
 MOST_ROWS = 10_000  # of joint draws
 LEAST_SIDE = 0.02  # of an interval's width, on either side of what a band is stretched about
@@ -36,7 +36,7 @@ def squeeze(release: Release, answers: Array, axis: int) -> Array:
     return answers.squeeze(axis) if is_single(release) else answers
 
 
-def sample(release: Release, X: Array, n_samples: Any, random_state: Any) -> Array:
+def sample(release: Release, X: Array, n_samples: Any, random_state: RandomState) -> Array:
     """Joint draws from the released posterior.
 
     Returns
@@ -55,7 +55,7 @@ def sample(release: Release, X: Array, n_samples: Any, random_state: Any) -> Arr
     return squeeze(release, np.concatenate(drawn, axis=1), 1)
 
 
-def exceed(release: Release, X: Array, threshold: Any) -> Array:
+def exceed(release: Release, X: Array, threshold: object) -> Array:
     """The probability that every quantity exceeds a threshold, (rows,) or (rows, quantities).
 
     Parameters

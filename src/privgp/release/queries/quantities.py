@@ -166,7 +166,7 @@ class ClassQuantities:
 
 
 @singledispatch
-def quantities(asked: Any, release: Release) -> Quantities:
+def quantities(asked: object, release: Release) -> Quantities:
     """What can be asked of a release of one outcome, whose parameters are ``asked``."""
     return NumberQuantity(release)
 
@@ -177,7 +177,7 @@ def _(asked: LabelParameters, release: Release) -> Quantities:
 
 
 @singledispatch
-def draw(answer: Any, X: Array, pick: Pick, rng: Random) -> Array:
+def draw(answer: object, X: Array, pick: Pick, rng: Random) -> Array:
     """Joint draws of a number or a rate at the rows of X, (rows, draws)."""
     raise NotImplementedError
 
@@ -200,7 +200,7 @@ def _(answer: Cloaked, X: Array, pick: Pick, rng: Random) -> Array:
 
 @singledispatch
 def average(
-    answer: Any, function: ReleasedFunction, sums: Sums, levels: Sequence[float], rng: Random
+    answer: object, function: ReleasedFunction, sums: Sums, levels: Sequence[float], rng: Random
 ) -> Averages:
     """Averages of a number or a rate."""
     raise NotImplementedError

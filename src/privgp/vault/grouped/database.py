@@ -74,7 +74,7 @@ class DatabaseOutcomes:
         return _collect(tally, {name: db.integers(_known(v)) for name, v in found.items()})
 
 
-def seal_database(output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[Any]) -> Sealed:
+def seal_database(output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[object]) -> Sealed:
     """The outcomes of rows in a database, on the way to the query that sums them.
 
     Parameters
@@ -158,7 +158,7 @@ class _Cell:
         return found.fill_null(False)
 
 
-def _numbers(values: Any, encoding: Encoding, bits: int) -> list[Any]:
+def _numbers(values: Any, encoding: Encoding, bits: int) -> list[object]:
     """A number in [-1, 1] and its square as whole multiples of ``2**-bits``."""
     low, high = encoding.bounds
     middle, half = 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low

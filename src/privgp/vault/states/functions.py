@@ -1,7 +1,7 @@
 """What is kept of one private function, whether of outputs or of records."""
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class FunctionContents(Contents):
         """How many points are ever answered: one coordinate each."""
         return float(self.draws.noise.size)
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The arguments that an estimator of these contents was made with."""
         asked = ("y_bounds", "epsilon", "delta", "sensitivity", "dominance")
         return {

@@ -5,7 +5,7 @@ nothing that was drawn is ever computed again. Proof: docs/proofs/path_rounding.
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
@@ -19,7 +19,7 @@ from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
 from privgp.storage.archive import NO_ROWS, Triangle, require
-from privgp.types import Array, Seed
+from privgp.types import Array, Seed, UserData
 from privgp.vault.noise import add_noise
 from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
 from privgp.vault.validate import clip_inputs, clip_outputs
@@ -58,7 +58,7 @@ class PathDraws:
     CHANGES: ClassVar[tuple[str, ...]] = ()
 
 
-def first_path_draws(X: Any, y: Any, model: PathModel, seed: int | None) -> PathDraws:
+def first_path_draws(X: UserData, y: UserData, model: PathModel, seed: int | None) -> PathDraws:
     """Nothing drawn yet: inputs projected onto the domain, outputs clipped.
 
     Parameters
@@ -239,7 +239,7 @@ class PathContents(Contents):
     def most(self) -> float:
         return self.model.max_points
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         return {**self.model.parameters(), "random_state": self.draws.seed}
 
     def engine(self) -> PathSampler:
