@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
@@ -86,6 +86,19 @@ def test_the_range_holds_the_expected_error_and_is_told(protect):
     assert "not known before measuring" in text
     assert "averaged over the lengthscales it was planned for" in plan.summary()
     assert "before measuring" not in plan.summary()
+
+
+def test_a_plan_states_over_which_distances_the_function_changes_and_the_error_of_a_rough_one():
+    plan = planned()
+    (scale,) = np.atleast_1d(plan.start.kernel.k1.k2.length_scale)
+    assert f"changes over about {scale:.3g} along its input," in plan.summary()
+    rough = accuracy.rough_error(plan.parts[0])
+    assert rough is not None
+    assert rough > plan.expected_error()
+    assert f"It is about {rough:.4g} for a function that is rough everywhere" in plan.describe()
+    given = planned(kernel=RBF(1.0))
+    assert accuracy.rough_error(given.parts[0]) is None
+    assert "rough everywhere" not in given.describe()
 
 
 def test_no_draw_varies_more_than_the_bounds_allow():

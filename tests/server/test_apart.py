@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-OTHERS = ("fastapi", "uvicorn", "starlette", "jinja2", "plotly", "dask", "distributed")
+OTHERS = ("fastapi", "uvicorn", "starlette", "jinja2", "dask", "distributed")
 LOOK = f"import sys; print([name for name in {OTHERS} if name in sys.modules])"
 HELP = """
 import sys

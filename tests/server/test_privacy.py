@@ -100,7 +100,9 @@ def test_every_answer_forbids_other_hosts(world):
 
 
 def test_pages_name_no_other_host_and_have_no_inline_script(world, plan, release):
-    own = ["/signin", "/", "/datasets/visits", f"/releases/{release}", "/static/page.js"]
+    own = ["/signin", "/", "/register", "/approvals", "/people", "/ledger", "/datasets/visits"]
+    own += [f"/datasets/visits/{tab}" for tab in ("releases", "ledger")]
+    own += [f"/releases/{release}", "/static/page.js"]
     for path in [*own, "/static/page.css"]:
         text = world.ask(CUSTODIAN, "GET", path).text
         assert not re.findall(r"https?://|src=\"//|@import", text)

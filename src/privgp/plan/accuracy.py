@@ -21,7 +21,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate, mean_variance
-from privgp.gp.priors import Hyperparameters
+from privgp.gp.priors import Hyperparameters, rougher
 from privgp.gp.smoothers import exact_smoother, node_smoother
 from privgp.gp.threads import one_thread
 from privgp.privacy.budget import MAX_EPSILON
@@ -199,6 +199,19 @@ def expected_error(plan: Part) -> float:
     """Root mean square over the targets and the models, of a posterior."""
     targets, shares = some_targets(plan, MOST_TARGETS)
     return float(np.sqrt(shares @ average_variances(plan, targets)))
+
+
+def rough_error(plan: Part) -> float | None:
+    """The error if the function is rough: its kernel has smoothness 1/2, all else as the plan starts with.
+
+    None where the kernel is not the default one, or is not learned.
+    """
+    rough = rougher(plan.priors[0]) if plan.learns else ()
+    if not rough:
+        return None
+    targets, shares = some_targets(plan, RANGE_TARGETS)
+    with one_thread():
+        return float(np.sqrt(shares @ variances_under(plan, rough[0].start, targets)))
 
 
 def error_range(plan: Part) -> tuple[float, float]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privgp.gp.priors import lengthscales
+from privgp.plan.accuracy import rough_error
 from privgp.plan.part import Part, unit_of
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
 from privgp.privacy.protected import exactly
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from privgp.plan.plan import Plan
 
 MUCH = 10.0
+MOST_SCALES = 4  # that are listed
 
 
 def describe(plan: Plan) -> str:
@@ -28,6 +31,12 @@ def describe(plan: Plan) -> str:
             "rough the function is, and whether it changes abruptly, is not known before "
             "measuring.\n"
         )
+        rough = rough_error(plan.parts[0])
+        if rough is not None:
+            unknown += (
+                f"It is about {rough:.4g} for a function that is rough everywhere, as temperatures by "
+                "hour and prices by place are.\n"
+            )
     unneeded = plan.parts[0].kind.unneeded
     return f"{plan.summary()}\n{unknown}Nothing has been spent: a plan needs {unneeded}."
 
@@ -51,9 +60,9 @@ def _summarize_part(plan: Plan, part: Part) -> str:
     changed = ""
     if part.max_change is not None:
         changed = f"; one person changes one output by at most {exactly(part.max_change)}"
-    averaged = "averaged over the lengthscales it was planned for"
-    if not part.learns:
-        averaged = "under the given hyperparameters"
+    averaged = "under the given hyperparameters"
+    if part.learns:
+        averaged = f"averaged over the lengthscales it was planned for{_scales_of(part)}"
     return (
         f"Budget: {plan.budget}; {declared}{changed}{part.kind.domain(part)}.\n"
         f"{part.kind.describe_measurement(part)}.\n{_describe_stages(part)}"
@@ -61,6 +70,16 @@ def _summarize_part(plan: Plan, part: Part) -> str:
         f"Expected error of the released function there{part.kind.condition}: "
         f"{part.expected_error():.4g}, {averaged}."
     )
+
+
+def _scales_of(part: Part) -> str:
+    """Over which distances the function is assumed to change; nothing where inputs have no units."""
+    scales = lengthscales(part.start.kernel)
+    if len(scales) != part.targets.shape[1] or len(scales) > MOST_SCALES:
+        return ""
+    each = " and ".join(f"{scale:.3g}" for scale in scales)
+    along = "input" if len(scales) == 1 else "inputs"
+    return f" (it changes over about {each} along its {along}, or over a quarter to twice that)"
 
 
 def _describe_stages(part: Part) -> str:

@@ -13,7 +13,7 @@ from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import Squares, learn_outcomes
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.priors import Hyperparameters, Prior, rougher
 from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
 from privgp.plan.features.features import Features
@@ -169,18 +169,19 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models
     elif asked.hyperparameters == "learned" and not models:
-        models = _learn(task)
+        default = asked.kernel is None and plan.x_bounds is None
+        models = _learn(task, rougher(task.priors[0]) if default else ())
     models = models or (plan.start,)
     part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
     answer: Any = answer_of(asked, part)
     return replace(part, noise_variance=answer.noise_variance), answer
 
 
-def _learn(task: Task) -> Models:
+def _learn(task: Task, rough: Sequence[Prior]) -> Models:
     """Models of a number, or of the logarithm of a rate."""
     plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     if plan.unit is None:
-        return learn(f, numbers, task.priors)
+        return learn(f, numbers, task.priors, rough)
     squares = _squares(plan, numbers) if len(task.spent) == 1 else None
     return learn_rates(f, numbers, task.priors, squares)
 

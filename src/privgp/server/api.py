@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -16,7 +17,7 @@ from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
 from privgp.server import reading, shapes
-from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked
+from privgp.server.declared import Declared, KeyAsked, PlanAsked, PredictAsked, ReleaseAsked, Title
 from privgp.server.errors import Refused, absent, first_line
 from privgp.server.guard import COOKIES
 from privgp.server.jobs.predictors import Predictors
@@ -68,8 +69,20 @@ class Service:
     async def view(self, who: Who, kind: str, number: str) -> str:
         """A view or an export of a release."""
         row, output = await run_in_threadpool(self.shown, who, number)
-        title = (row["dataset"],) if kind == "page" else ()
+        named = await run_in_threadpool(self.title, number)
+        title = (named.headline or row["dataset"], named.unit) if kind == "page" else ()
         return await self.predictors.view(who.key, kind, row["id"], output, *title)
+
+    def title(self, number: str) -> Title:
+        """The headline and the unit of a release; empty where nobody gave one."""
+        row = self.store.titles(number).get(number, {})
+        return Title(**_only(row, ("headline", "unit"))) if row else Title()
+
+    def file_name(self, who: Who, number: str, ending: str) -> str:
+        """A name that says what a file is of: the dataset, the day, and the release's first digits."""
+        row = self.store.release(who, number)
+        words = re.sub(r"[^A-Za-z0-9]+", "-", row["dataset"]).strip("-")
+        return f"{words}-{row['made_at'][:10]}-{row['id'][:6]}.{ending}"
 
     def log(self, who: Who, kind: str, about: str) -> None:
         """Write down who did what."""
@@ -174,6 +187,14 @@ def delete_table(s: Served, who: Custodian, name: str) -> Row:
     (s.settings.tables / name).unlink()
     s.log(who, "table deleted", name)
     return {"table": name}
+
+
+@router.get("/tables/{name}/columns", response_model=list[shapes.Column])
+def columns(s: Served, who: Custodian, name: str) -> list[Row]:
+    """The columns of an uploaded table that no dataset is made of. No cell is read."""
+    if name not in {row["table"] for row in unused_tables(s, who)}:
+        raise absent()
+    return reading.describe_columns(s.settings.tables / name)
 
 
 @router.get("/datasets", response_model=list[shapes.Dataset])
@@ -351,6 +372,21 @@ async def view(s: Served, who: Anybody, number: str) -> Response:
     return Response(await s.view(who, "view", number), media_type="application/json")
 
 
+@router.get("/releases/{number}/title")
+def title(s: Served, who: Anybody, number: str) -> Title:
+    """The headline and the unit of a release; empty where nobody gave one."""
+    return s.title(s.store.release(who, number)["id"])
+
+
+@router.put("/releases/{number}/title")
+def set_title(s: Served, who: Custodian, number: str, asked: Title) -> Title:
+    """Give a release a headline and a unit, which its page and its published file show."""
+    s.store.release(who, number)
+    s.store.set_title(number, asked.headline, asked.unit)
+    s.log(who, "release named", number)
+    return asked
+
+
 @router.get("/releases/{number}/certificate")
 def certificate(s: Served, who: Anybody, number: str) -> Row:
     found: Row = s.model(s.store.release(who, number)["id"]).certificate()
@@ -368,38 +404,45 @@ def certificate_html(s: Served, who: Anybody, number: str) -> Response:
 @router.get("/releases/{number}/file", response_class=Response)
 def file(s: Served, who: Anybody, number: str) -> Response:
     """The .privgp file: the same bytes, always."""
-    data = s.work.read_release(s.store.release(who, number))
+    row = s.store.release(who, number)
+    data = s.work.read_release(row)
     s.log(who, "release downloaded", number)
-    return _download(data, f"{number}.privgp", "application/octet-stream")
+    return _download(data, s.file_name(who, number, "privgp"), "application/octet-stream")
 
 
 @router.get("/releases/{number}/table.csv", response_class=Response)
 async def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
     text = await s.view(who, "csv", number)
-    return _download(text.encode("utf-8"), f"{number}.csv", "text/csv; charset=utf-8")
+    return _download(
+        text.encode("utf-8"), s.file_name(who, number, "csv"), "text/csv; charset=utf-8"
+    )
 
 
 @router.get("/releases/{number}/map.geojson", response_class=Response)
 async def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
     text = await s.view(who, "geojson", number)
-    return _download(text.encode("utf-8"), f"{number}.geojson", "application/geo+json")
+    name = s.file_name(who, number, "geojson")
+    return _download(text.encode("utf-8"), name, "application/geo+json")
 
 
 @router.get("/releases/{number}/script.py", response_class=Response)
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
     row, output = s.shown(who, number)
-    text = exports.script_of(s.model(row["id"])._released, output, f"{number}.privgp")
-    return _download(text.encode("utf-8"), f"{number}.py", "text/x-python; charset=utf-8")
+    file = s.file_name(who, number, "privgp")
+    text = exports.script_of(s.model(row["id"])._released, output, file)
+    name = s.file_name(who, number, "py")
+    return _download(text.encode("utf-8"), name, "text/x-python; charset=utf-8")
 
 
 @router.get("/releases/{number}/page.html", response_class=Response)
 async def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
     text = await s.view(who, "page", number)
-    return _download(text.encode("utf-8"), f"{number}.html", "text/html; charset=utf-8")
+    name = s.file_name(who, number, "html")
+    return _download(text.encode("utf-8"), name, "text/html; charset=utf-8")
 
 
 @router.post("/releases/{number}/updates", status_code=202, response_model=shapes.Job)

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from anyio import to_thread
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -73,27 +73,33 @@ def application(settings: Settings) -> FastAPI:
     return made
 
 
-def _error(status: int, sentence: str) -> JSONResponse:
+def _error(request: Request, status: int, sentence: str) -> Response:
+    """A sentence: as a page for a browser that opened an address, otherwise as JSON."""
+    is_page = "text/html" in request.headers.get("accept", "")
+    if is_page and not request.url.path.startswith("/api/"):
+        return pages.error_page(request, status, sentence)
     return JSONResponse({"error": sentence}, status_code=status)
 
 
-def _answer_refusal(_: Request, problem: Any) -> JSONResponse:
-    return _error(problem.status, problem.sentence)
+def _answer_refusal(request: Request, problem: Any) -> Response:
+    return _error(request, problem.status, problem.sentence)
 
 
-def _ledger(_: Request, problem: Any) -> JSONResponse:
-    return _error(503 if isinstance(problem, LedgerUnreachable) else 409, first_line(problem))
+def _ledger(request: Request, problem: Any) -> Response:
+    status = 503 if isinstance(problem, LedgerUnreachable) else 409
+    return _error(request, status, first_line(problem))
 
 
-def _invalid(_: Request, problem: Any) -> JSONResponse:
+def _invalid(request: Request, problem: Any) -> Response:
     """What is wrong and where, without the value."""
     told = [
         f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}"
         for each in problem.errors()[:3]
     ]
-    return _error(422, "; ".join(told)[:600])
+    return _error(request, 422, "; ".join(told)[:600])
 
 
-def _http(_: Request, problem: Any) -> JSONResponse:
+def _http(request: Request, problem: Any) -> Response:
     known = {404: "There is nothing here for this key.", 405: "This method is not known here."}
-    return _error(problem.status_code, known.get(problem.status_code, "The request is malformed."))
+    sentence = known.get(problem.status_code, "The request is malformed.")
+    return _error(request, problem.status_code, sentence)

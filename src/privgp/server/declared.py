@@ -32,6 +32,7 @@ TableName = Annotated[
     str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(csv|parquet)$")
 ]
 MOST_INPUTS, MOST_OUTPUTS, MOST_COMPARED = 20, 20, 12
+Line = Annotated[str, Field(max_length=160, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Cell = Finite | Annotated[str, Field(max_length=200)]
 
 
@@ -168,6 +169,11 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def title(self) -> str:
         """The outputs in words."""
         return ", ".join(self.outputs)
+
+    @property
+    def headline(self) -> str:
+        """What a release is called before somebody gives it a headline."""
+        return f"{self.title[:1].upper()}{self.title[1:]} by {', '.join(self.inputs)}"
 
     @property
     def is_plain(self) -> bool:
@@ -313,3 +319,10 @@ class KeyAsked(Asked):
     role: Literal["custodian", "analyst"]
     datasets: Annotated[tuple[Name, ...], Field(max_length=1000)] = ()
     days: Annotated[int, Field(ge=1, le=3660)] | None = None
+
+
+class Title(Asked):
+    """A headline of a release, which states the finding, and the unit of its outcome."""
+
+    headline: Line = ""
+    unit: Annotated[Line, Field(max_length=40)] = ""

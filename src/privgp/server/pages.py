@@ -1,11 +1,12 @@
-"""The pages: their numbers come from the JSON endpoints, through a small script of our own."""
+"""The pages. The server renders them; scripts of our own send what people decide to the JSON endpoints."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 from functools import cache
-from typing import Any
+from itertools import pairwise
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
@@ -14,22 +15,43 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from privgp.models.rows.updates import is_updatable
 from privgp.release.exports.geojson import places_in
-from privgp.server.api import Anybody, Served
+from privgp.server import api
+from privgp.server.api import Anybody, Custodian, Served, Service
 from privgp.server.declared import Declared
+from privgp.server.functions import api as functions
 from privgp.server.guard import COOKIES, cookie_in
-from privgp.server.views.page import PLOTTING, certificate_context, templates
-from privgp.server.views.page import static as static_file
+from privgp.server.store.keys import Who
+from privgp.server.store.store import Row
+from privgp.server.views import page
+from privgp.server.views.page import certificate_context, templates
+from privgp.server.work import RELEASE
 
 router = APIRouter(include_in_schema=False)
-STYLE, SCRIPT = "text/css", "text/javascript"
-KINDS = {
-    "page.css": STYLE, "plot.css": STYLE, "view.js": SCRIPT, "page.js": SCRIPT, PLOTTING: SCRIPT
-}  # fmt: skip
-WRONG = "This is no valid key."
+TYPES = {"css": "text/css", "js": "text/javascript"}
+SCRIPTS = ("page", "plan", "register", "release", "function", "thumbs")
+FILES = (*(f"{name}.js" for name in SCRIPTS), *page.SCRIPTS, *page.STYLES)
+WRONG = "This is not a valid key."
+TITLES = {403: "Not allowed", 404: "Nothing here", 405: "Not possible", 503: "Try again later"}
+DATASETS, APPROVALS, PEOPLE, LEDGER = "Datasets", "Approvals", "People", "Ledger"
 
 
-def _render(name: str, *, status: int = 200, **told: Any) -> HTMLResponse:
-    return HTMLResponse(templates().get_template(name).render(**told), status_code=status)
+def _render(name: str, *, status: int = 200, **shown: object) -> HTMLResponse:
+    return HTMLResponse(templates().get_template(name).render(**shown), status_code=status)
+
+
+def _page(s: Service, who: Who, name: str, here: str, **shown: object) -> HTMLResponse:
+    """A page with the bar at its top, which says how many plans wait."""
+    names = [row["name"] for row in s.store.datasets(who)]
+    waiting = sum(_count_open(s, who, each) for each in names)
+    text = templates().get_template(name).render(who=who, here=here, waiting=waiting, **shown)
+    return HTMLResponse(text)
+
+
+def error_page(request: Request, status: int, sentence: str) -> HTMLResponse:
+    """The page of a refusal, for somebody who opened an address in a browser."""
+    who = getattr(request.state, "who", None)
+    title = TITLES.get(status, "That did not work")
+    return _render("error.html", status=status, who=who, here="", title=title, sentence=sentence)
 
 
 @router.get("/signin")
@@ -66,16 +88,103 @@ def sign_out(s: Served, request: Request) -> Response:
 
 @router.get("/")
 def home(s: Served, who: Anybody) -> HTMLResponse:
-    rows = s.store.datasets(who)
-    return _render(
-        "home.html", who=who, datasets=[Declared.from_store(row["declared"]) for row in rows]
+    return _page(s, who, "home.html", DATASETS, datasets=_cards(s, who))
+
+
+@router.get("/register")
+def register(s: Served, who: Custodian) -> HTMLResponse:
+    known = [Declared.from_store(row["declared"]) for row in s.store.datasets(who)]
+    return _page(s, who, "register.html", DATASETS, known=known)
+
+
+@router.get("/approvals")
+def approvals(s: Served, who: Anybody) -> HTMLResponse:
+    rows = [plan for each in s.store.datasets(who) for plan in _plans(s, who, each["name"])]
+    rows.sort(key=lambda plan: str(plan["made_at"]), reverse=True)
+
+    def in_state(*states: str) -> list[Row]:
+        return [plan for plan in rows if plan["state"] in states]
+
+    groups = [
+        ("Waiting for a custodian", in_state("planned"), "No plan is waiting."),
+        ("Approved", in_state("approved"), "No plan is approved and not yet released."),
+        ("In progress or failed", in_state("running", "failed"), "Nothing is running."),
+        ("Decided", in_state("released", "rejected"), "Nothing was decided yet."),
+    ]
+    return _page(s, who, "approvals.html", APPROVALS, groups=groups)
+
+
+@router.get("/people")
+def people(s: Served, who: Custodian) -> HTMLResponse:
+    keys = api.keys(s, who)
+    return _page(
+        s,
+        who,
+        "people.html",
+        PEOPLE,
+        keys=keys,
+        names={key["id"]: key["name"] for key in keys},
+        events=api.events(s, who),
+        unused=api.unused_tables(s, who),
+        datasets=[row["name"] for row in s.store.datasets(who)],
     )
+
+
+@router.get("/ledger")
+def ledger(s: Served, who: Anybody) -> HTMLResponse:
+    own = [each for each in _cards(s, who) if each["declared"].account is None]
+    return _page(s, who, "ledger.html", LEDGER, accounts=own)
 
 
 @router.get("/datasets/{name}")
 def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
-    row = s.store.dataset(who, name)
-    return _render("dataset.html", who=who, declared=Declared.from_store(row["declared"]))
+    shown = _dataset(s, who, name)
+    plans = api.plans(s, who, name)
+    usable = [each["id"] for each in plans if each["comparison"] and each["fits"]]
+    return _page(
+        s,
+        who,
+        "plan.html",
+        DATASETS,
+        tab="Plan",
+        plans=_plans(s, who, name)[::-1],
+        comparison=usable[-1] if usable else "",
+        outcomes=_outcomes(shown["declared"]),
+        **shown,
+    )
+
+
+@router.get("/datasets/{name}/releases")
+def releases(s: Served, who: Anybody, name: str) -> HTMLResponse:
+    return _page(
+        s,
+        who,
+        "releases.html",
+        DATASETS,
+        tab="Releases",
+        releases=api.releases(s, who, name)[::-1],
+        functions=functions.functions(s, who, name),
+        **_dataset(s, who, name),
+    )
+
+
+@router.get("/datasets/{name}/ledger")
+def charges(s: Served, who: Anybody, name: str) -> HTMLResponse:
+    entries = api.ledger(s, who, name)["entries"]
+    pairs = pairwise(entries)
+    broken = [after["number"] for before, after in pairs if after["previous"] != before["hash"]]
+    shown = _dataset(s, who, name)
+    return _page(
+        s, who, "charges.html", DATASETS, tab="Ledger", entries=entries, broken=broken[:1], **shown
+    )
+
+
+@router.get("/functions/{number}")
+def function(s: Served, who: Anybody, number: str) -> HTMLResponse:
+    row = functions.function(s, who, number)
+    declared = s.work.declaration_of(row["dataset"])
+    shown = {"title": declared.title, "inputs": declared.inputs}
+    return _page(s, who, "function.html", DATASETS, function=row, **shown)
 
 
 @router.get("/releases/{number}")
@@ -83,31 +192,83 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
     declared, model = s.work.declaration_of(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
-    return _render(
+    named, facts = s.title(number), model.certificate()
+    return _page(
+        s,
+        who,
         "release.html",
-        who=who,
+        DATASETS,
         release=row,
+        title=declared.title,
+        headline=named.headline or declared.headline,
+        unit=named.unit,
+        file_name=s.file_name(who, number, "privgp"),
+        plan_hash=facts["plan_hash"],
+        budget=f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}",
         places=len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
         updatable={"epsilon": model.epsilon, "delta": model.delta} if can_update else None,
-        **certificate_context(model.certificate()),
+        **certificate_context(facts, declared.title),
     )
 
 
 @router.get("/static/{name}")
 def static(request: Request, name: str) -> Response:
-    if name not in KINDS:
+    if name not in FILES:
         return Response(status_code=404)
+    kind = TYPES[name.rpartition(".")[2]]
     data, small, tag = _versions(name)
     headers = {"cache-control": "private, max-age=3600", "etag": tag, "vary": "accept-encoding"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(data, media_type=KINDS[name], headers=headers)
-    return Response(small, media_type=KINDS[name], headers={**headers, "content-encoding": "gzip"})
+        return Response(data, media_type=kind, headers=headers)
+    return Response(small, media_type=kind, headers={**headers, "content-encoding": "gzip"})
 
 
 @cache
 def _versions(name: str) -> tuple[bytes, bytes, str]:
     """A file, the same compressed, and its tag."""
-    data = static_file(name)
+    data = page.static(name)
     return data, gzip.compress(data, 6, mtime=0), f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+
+
+def _dataset(s: Service, who: Who, name: str) -> Row:
+    """What all pages of a dataset show at their top."""
+    declared = Declared.from_store(s.store.dataset(who, name)["declared"])
+    return {"declared": declared, "left": s.work.account_of(name).remaining()}
+
+
+def _cards(s: Service, who: Who) -> list[Row]:
+    """What a card says of every dataset."""
+    made = []
+    for row in s.store.datasets(who):
+        released = s.store.releases(row["name"])
+        newest = released[-1]["id"] if released else ""
+        waiting = _count_open(s, who, row["name"])
+        shown = {"newest": newest, "releases": len(released), "waiting": waiting}
+        made.append({**_dataset(s, who, row["name"]), **shown})
+    return made
+
+
+def _plans(s: Service, who: Who, name: str) -> list[Row]:
+    """The plans that somebody chose; comparisons of budgets are none."""
+    return [
+        each for each in api.plans(s, who, name) if not each["comparison"] or each["approved_at"]
+    ]
+
+
+def _count_open(s: Service, who: Who, name: str) -> int:
+    """How many plans wait for somebody: for a custodian to decide, for an analyst to release them."""
+    rows = s.store.plans(name)
+    if who.is_custodian:
+        fresh = [row for row in rows if not (row["approved_at"] or row["rejected_at"])]
+        return sum(len(json.loads(row["told"])["options"]) == 1 for row in fresh)
+    ready = [row for row in rows if row["approved_at"]]
+    return sum(s.store.job_of(RELEASE, {"plan": row["id"]}) is None for row in ready)
+
+
+def _outcomes(declared: Declared) -> list[Row]:
+    """The name and the range of every outcome, of labels that of a probability."""
+    pairs = declared.pairs or ((0.0, 1.0),) * len(declared.outputs)
+    named = zip(declared.outputs, pairs, strict=True)
+    return [{"name": name, "low": float(low), "high": float(high)} for name, (low, high) in named]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import polars as pl
+
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
 from privgp.tables import parser
@@ -79,6 +81,22 @@ def _check_metadata(path: Path, limits: Settings) -> None:
 def _check_size(found: int, most: int, of: str) -> None:
     if found > most:
         raise Refused(422, f"The table has more than {most} {of}.")
+
+
+def describe_columns(path: Path) -> list[dict[str, str]]:
+    """Names and kinds of columns as the header or the schema has them; no cell is read."""
+    if parser.is_csv(str(path)):
+        return [{"name": name, "kind": ""} for name in parser.read_header(str(path))]
+    schema = pl.read_parquet_schema(path)
+    return [{"name": name, "kind": _kind(dtype)} for name, dtype in schema.items()]
+
+
+def _kind(dtype: pl.DataType) -> str:
+    if dtype.is_numeric():
+        return "number"
+    if dtype.is_temporal():
+        return "date"
+    return "boolean" if dtype == pl.Boolean else "text"
 
 
 @contextmanager

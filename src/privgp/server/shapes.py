@@ -59,6 +59,13 @@ class Table(Shape):
     table: Annotated[str, Field(examples=["upload-0f3c0f3c.csv"])]
 
 
+class Column(Shape):
+    """A column of an uploaded table, as its header or its schema describes it."""
+
+    name: str
+    kind: Annotated[str, Field(examples=["number"], description="empty where the file states none")]
+
+
 class Dataset(BaseModel):
     """What was declared of a dataset, and what is left of its budget."""
 

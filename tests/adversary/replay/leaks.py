@@ -166,8 +166,8 @@ def in_a_header(patch: Patch, secret: Secret) -> None:
 
 
 def in_a_served_refusal(patch: Patch, secret: Secret) -> None:
-    def other(_: Any, problem: Any) -> Any:
-        return _error(problem.status, problem.sentence + secret.text)
+    def other(request: Any, problem: Any) -> Any:
+        return _error(request, problem.status, problem.sentence + secret.text)
 
     instead(patch, _answer_refusal, other)
 

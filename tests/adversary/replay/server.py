@@ -23,7 +23,6 @@ from privgp.server.functions import api as functions
 from privgp.server.functions.asked import ESTIMATORS
 from privgp.server.jobs.child import carry_out
 from privgp.server.jobs.process import SHARED, End
-from privgp.server.views import page
 from tests.adversary.replay.leaving import Left, of_content
 from tests.adversary.replay.tables import ENDS, table_with
 from tests.server.world import ANALYST, CUSTODIAN, World, settings
@@ -41,6 +40,7 @@ FIXED = {"/static/{name}", "/health", "/signin"}  # the same on every server
 OTHERS = {  # about keys, plans and names of files alone
     ("POST", "/signout"), ("DELETE", "/api/keys/{number}"), ("DELETE", "/api/tables/{name}"),
     ("POST", "/api/plans/{number}/reject"), ("POST", "/api/jobs/{number}/retry"),
+    ("PUT", "/api/releases/{number}/title"), ("GET", "/api/tables/{name}/columns"),
 }  # fmt: skip
 
 
@@ -152,7 +152,7 @@ class Visit:
 @contextmanager
 def serving(folder: Path) -> Iterator[Visit]:
     made = application(settings(folder, predictors=0))
-    work, static = made.state.service.work, page.static
+    work = made.state.service.work
 
     ended: SimpleQueue[str] = SimpleQueue()
 
@@ -161,13 +161,9 @@ def serving(folder: Path) -> Iterator[Visit]:
         ended.put(job["id"])
         return End.OVER
 
-    def short(name: str) -> bytes:
-        return b"" if name == page.PLOTTING else static(name)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SHARED, "warm", lambda: None)
         patch.setattr(SHARED, "run", carried_out)
-        patch.setattr(page, "static", short)  # the plotting script has megabytes
         key = work.store.add_key("clara", "custodian")[1]
         with TestClient(made) as client:
             yield Visit(World(client, {CUSTODIAN: key}), ended)

@@ -173,7 +173,5 @@ def write_page(release: Release, path: Path, name: str, label: str | None) -> No
         text = render_release(release, label or release.label(""), name)
     except Refused as refused:
         raise Refusal(refused.sentence) from None
-    except ModuleNotFoundError:  # the plotting script, which is a package's data
-        raise Failure(NEEDS) from None
     with whole_file(path) as part:
         part.write_text(text, encoding="utf-8")

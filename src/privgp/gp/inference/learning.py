@@ -17,12 +17,16 @@ from scipy.special import logsumexp
 from privgp.gp.changes import list_changes, values
 from privgp.gp.inference.evidence import Bending, condition
 from privgp.gp.inference.many import learn_many
-from privgp.gp.inference.proposals import Proposal, climb, starts, thin_weights
+from privgp.gp.inference.proposals import Proposal, climb, start_from, starts, thin_weights
 from privgp.gp.kernels.evaluate import mean_variance
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array, Integers
 
+ROUGHNESS_SHOWS = 24  # numbers from which on they can tell a rough function from a smooth one
+ROUGH_SHARE = 0.2  # prior probability of every rougher prior, over that of the others together
+ROUGH_DRAWS = 16
+ROUGH_MODELS = 20  # the approximate number that is kept of these, which have no changes
 MANY = 160  # numbers from which on changes of the function show by themselves
 DRAWS = 32  # of the hyperparameters, about each proposal
 ROUNDS = 3
@@ -36,12 +40,26 @@ CHANGE_STD = 1.6  # std of a change's height, as a multiple of the function's
 
 
 def learn(
-    functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
+    functionals: Functionals,
+    measurement: Measurement,
+    priors: Sequence[Prior],
+    rough: Sequence[Prior] = (),
 ) -> tuple[Hyperparameters, ...]:
-    """Weighted models, most plausible first, over all input maps among the priors."""
+    """Weighted models, most plausible first.
+
+    Parameters
+    ----------
+    functionals, measurement
+        The measured functionals, and their noisy values.
+    priors
+        One per input map.
+    rough
+        Priors of rougher functions, which many numbers are compared with too.
+
+    """
+    rough = rough if len(measurement.values) >= ROUGHNESS_SHOWS else ()
     if len(measurement.values) > MANY:
-        return learn_many(functionals, measurement, priors)
-    priors = [prior for prior in priors if prior.size == priors[0].size]
+        return learn_many(functionals, measurement, [*priors, *rough])
     std = CHANGE_STD * float(np.sqrt(mean_variance(priors[0].start.kernel, functionals.nodes)))
     cells, shares = list_changes(functionals.nodes, std)
     shapes = values([cell.change for cell in cells], functionals.nodes)
@@ -57,15 +75,25 @@ def learn(
     log_shares = np.log(np.concatenate([[none], one * shares, two * both]))
     sets = [(), *((i,) for i in range(len(cells))), *map(tuple, pairs)]
     bent = climb(functionals, measurement, first, [alone.z], bending.shapes[:, best[:1]])
-    drawn = _weigh_draws(bending, priors, [peak, bent], log_shares)
-    weights = np.exp(drawn.logs - logsumexp(drawn.logs))
-    rng, last = np.random.default_rng(2), -1
-    models, logs = [], []
-    for i, weight in sorted(thin_weights(weights.ravel(), FIRST_MODELS)):
-        draw, chosen = divmod(i, len(sets))
-        if draw != last:
-            plain = priors[drawn.of[draw]].at(drawn.z[draw])
-            smooth, last = plain.covariance(functionals.nodes), draw
+    families = [tuple(priors), *((prior,) for prior in rough)]
+    drawn = [_weigh_draws(bending, priors, [peak, bent], log_shares, DRAWS)]
+    unbent = Bending.of(functionals, measurement, shapes[:, :0])
+    for prior in rough:
+        top = climb(functionals, measurement, prior, [start_from(peak.z, first, prior)])
+        drawn.append(_weigh_draws(unbent, [prior], [top], np.log([ROUGH_SHARE]), ROUGH_DRAWS))
+    sizes = [each.logs.size for each in drawn]
+    weights = np.concatenate([each.logs.ravel() for each in drawn])
+    weights = np.exp(weights - logsumexp(weights))
+    of = np.repeat(np.arange(len(drawn)), sizes)
+    place = np.concatenate([np.arange(size) for size in sizes])
+    rng, last = np.random.default_rng(2), (-1, -1)
+    models, logs, rough_ones = [], [], []
+    for i, weight in sorted(thin_weights(weights, FIRST_MODELS)):
+        family, (draw, chosen) = int(of[i]), divmod(int(place[i]), drawn[of[i]].logs.shape[1])
+        own = drawn[family]
+        if (family, draw) != last:
+            plain = families[family][own.of[draw]].at(own.z[draw])
+            smooth, last = plain.covariance(functionals.nodes), (family, draw)
         model = replace(plain, changes=tuple(cells[j].anywhere(rng) for j in sets[chosen]))
         try:
             ours = condition(functionals, measurement, model, smooth)
@@ -73,12 +101,14 @@ def learn(
             continue
         # The weight so far is that of listed changes and normal noise. This model has changes near
         # the listed ones, and the noise as it is.
-        logs.append(np.log(weight) + ours.log_evidence - drawn.normal[draw, chosen])
+        logs.append(np.log(weight) + ours.log_evidence - own.normal[draw, chosen])
         models.append(model)
+        rough_ones.append(family > 0)
     if not models:
         return (first.at(peak.z),)
     weights = np.exp(logs - logsumexp(logs))
-    kept = [replace(models[i], weight=weight) for i, weight in thin_weights(weights, MODELS)]
+    count = MODELS - round((MODELS - ROUGH_MODELS) * float(weights @ rough_ones))
+    kept = [replace(models[i], weight=weight) for i, weight in thin_weights(weights, count)]
     return tuple(sorted(kept, key=lambda model: -model.weight))
 
 
@@ -101,7 +131,11 @@ class _Drawn:
 
 
 def _weigh_draws(
-    bending: Bending, priors: Sequence[Prior], proposals: list[Proposal], log_shares: Array
+    bending: Bending,
+    priors: Sequence[Prior],
+    proposals: list[Proposal],
+    log_shares: Array,
+    draws: int,
 ) -> _Drawn:
     """Draws weighted against the mixture of all proposals.
 
@@ -113,7 +147,7 @@ def _weigh_draws(
     for round_ in range(ROUNDS):
         for proposal in fresh:
             for k, prior in enumerate(priors):
-                for one in proposal.draws(DRAWS // len(priors), 1 + 10 * round_ + k):
+                for one in proposal.draws(draws // len(priors), 1 + 10 * round_ + k):
                     numbers, all_ = _log_posterior(bending, prior, nodes[k], one)
                     z.append(one)
                     of.append(k)
@@ -130,6 +164,7 @@ def _weigh_draws(
         spread = (drawn - centre).T @ ((drawn - centre) * w[:, None])
         fresh = [Proposal(centre, np.linalg.inv(spread + 0.05 * np.eye(len(centre))))]
         proposals = [*proposals, *fresh]
+    weighted += np.log(len(proposals) / len(drawn))  # so that they add up to the evidence
     return _Drawn(drawn, np.array(of), weighted, np.array(normal))
 
 

@@ -15,12 +15,13 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from privgp.gp.inference.evidence import condition, fit
-from privgp.gp.inference.proposals import climb, starts, thin_weights
+from privgp.gp.inference.proposals import climb, start_from, starts, thin_weights
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
 
 FIRST, SECOND = 160, 400  # numbers on which priors are compared, and on which the best are learned
+RUNS = 5  # of neighbouring numbers, into which samples of them are divided
 DRAWS = 16  # of the hyperparameters, about the best of every prior that is left
 MODELS = 8  # the approximate number of models that are kept
 FAR = 6.0  # of log evidence below the best: a prior that far is left out
@@ -35,17 +36,17 @@ def learn_many(
     Laplace noise counts by its standard deviation.
     """
     numbers = replace(measurement, is_laplace=False, energy=None)
-    held = [_with_noise(prior, prior.start.noise_variance) for prior in priors]
-    some = sample(functionals, numbers, FIRST)
-    tried = [climb(*some, prior, starts(prior.size)) for prior in held]
+    some, first = sample(functionals, numbers, FIRST), _with_noise(priors[0])
+    top = climb(*some, first, starts(first.size))
+    noise = noise_variance(functionals, measurement, first.at(top.z))
+    held = [_with_noise(prior, noise) for prior in priors]
+    tried = [climb(*some, prior, [start_from(top.z, first, prior)]) for prior in held]
     values = np.array([_log_posterior(*some, p, t.z) for p, t in zip(held, tried, strict=True)])
     left = [i for i in np.argsort(-values) if values[i] > values.max() - FAR]
-    best = held[left[0]].at(tried[left[0]].z)
-    noise = noise_variance(functionals, measurement, best)
     some = sample(functionals, numbers, SECOND)
     models, logs = [], []
     for i in left:
-        prior = _with_noise(priors[i], noise)
+        prior = held[i]
         peak = climb(*some, prior, [tried[i].z])
         draws = np.vstack([peak.z[None, :], peak.draws(DRAWS, 1 + int(i))])
         for z in draws:
@@ -56,11 +57,14 @@ def learn_many(
 
 
 def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functionals, Measurement]:
-    """About ``count`` of the measured numbers, with the nodes that they are about."""
+    """About ``count`` of the measured numbers, with the nodes that they are about.
+
+    Neighbours stand together, so runs of them are taken: a function shows there how rough it is.
+    """
     if len(f.weights) <= count:
         return f, measurement
-    rng = np.random.default_rng(3)
-    chosen = np.sort(rng.choice(len(f.weights), size=count, replace=False))
+    firsts = np.linspace(0, len(f.weights) - count // RUNS, RUNS).astype(np.int64)
+    chosen = np.unique(firsts[:, None] + np.arange(count // RUNS))
     nodes = np.flatnonzero(np.any(f.weights[chosen] != 0.0, axis=0))
     square = np.ix_(chosen, chosen)
     some = replace(
@@ -99,8 +103,9 @@ def noise_variance(f: Functionals, measurement: Measurement, model: Hyperparamet
     return model.noise_variance
 
 
-def _with_noise(prior: Prior, noise: float) -> Prior:
-    """The prior with this noise variance, which is not free."""
+def _with_noise(prior: Prior, noise: float | None = None) -> Prior:
+    """The prior with this noise variance, or with its own one, which is not free."""
+    noise = prior.start.noise_variance if noise is None else noise
     count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
     return Prior(
         start=replace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import ndtri
+from scipy.special import gammaln, ndtri
 from scipy.stats import chi2, qmc
 
 from privgp.gp.inference.evidence import Fit, fit
@@ -39,11 +39,13 @@ class Proposal:
         return np.asarray(self.z + spherical @ (vectors / np.sqrt(values)).T)
 
     def log_density(self, z: Array) -> Array:
-        """Up to a constant that all proposals share."""
-        away = z - self.z
+        """Over the constant of a standard normal density of as many numbers, and up to a constant that all
+        proposals share."""
+        away, size = z - self.z, len(self.z)
         squares = np.einsum("ij,jk,ik->i", away, self.precision, away)
         log_det = float(np.linalg.slogdet(self.precision)[1])
-        return np.asarray(0.5 * log_det - 0.5 * (TAIL + len(self.z)) * np.log1p(squares / TAIL))
+        constant = float(gammaln(0.5 * (TAIL + size))) - 0.5 * size * np.log(0.5 * TAIL)
+        return np.asarray(constant + 0.5 * log_det - 0.5 * (TAIL + size) * np.log1p(squares / TAIL))
 
 
 def climb(
@@ -111,6 +113,14 @@ def climb(
 def starts(size: int) -> list[Array]:
     """The prior's centre, and shorter lengthscales with less noise."""
     return [np.zeros(size), np.full(size, -0.8)] if size else [np.zeros(0)]
+
+
+def start_from(z: Array, prior: Prior, other: Prior) -> Array:
+    """Where to climb under another prior from a peak of this one, which has as many moves or fewer: further
+    moves stand before that of the noise variance."""
+    noise = int(prior.noise_free and other.noise_free)
+    count = len(z) - noise
+    return np.concatenate([z[:count], np.zeros(other.size - len(z)), z[count:]])
 
 
 def _at_least_prior(precision: Array) -> Array:

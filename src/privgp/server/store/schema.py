@@ -94,3 +94,9 @@ events = Table(
     Column("number", Integer, primary_key=True),
     *_text("at", "key", "kind", "about"),
 )
+titles = Table(
+    "server_titles",
+    metadata,
+    Column("release", Text, ForeignKey("server_releases.id"), primary_key=True),
+    *_text("headline", "unit"),
+)

@@ -260,7 +260,25 @@ class Events(Rows):
         return self._all(select(s.events).order_by(s.events.c.number.desc()).limit(most))
 
 
-class Store(Keys, Jobs, Events):
+class Titles(Rows):
+    """Headlines and units of releases."""
+
+    def set_title(self, number: str, headline: str, unit: str) -> None:
+        """Give a release a headline and a unit."""
+        t, words = s.titles, {"headline": headline, "unit": unit}
+        with self.database.write() as connection:
+            exclude_others(connection)
+            changed = connection.execute(update(t).where(t.c.release == number).values(**words))
+            if changed.rowcount == 0:
+                connection.execute(insert(t).values(release=number, **words))
+
+    def titles(self, *numbers: str) -> dict[str, Row]:
+        """The headlines and units of those releases that were given some, by their numbers."""
+        rows = self._all(select(s.titles).where(s.titles.c.release.in_(numbers)))
+        return {row["release"]: row for row in rows}
+
+
+class Store(Keys, Jobs, Events, Titles):
     """All that is remembered."""
 
     # datasets

@@ -1,7 +1,7 @@
-"""Foreign keys, indexes, and the order in which jobs were started."""
+"""Foreign keys, indexes, the order in which jobs were started, and titles of releases."""
 
 from alembic import op
-from sqlalchemy import Column, Integer
+from sqlalchemy import Column, ForeignKey, Integer, Text
 
 revision = "3"
 down_revision = "2"
@@ -27,6 +27,9 @@ def upgrade() -> None:
         for column, *_ in references:
             op.create_index(f"ix_server_{table}_{column}", f"server_{table}", [column])
     op.create_index("ix_server_jobs_state", "server_jobs", ["state"])
+    words = [Column(name, Text, nullable=False) for name in ("headline", "unit")]
+    release = Column("release", Text, ForeignKey("server_releases.id"), primary_key=True)
+    op.create_table("server_titles", release, *words)
 
 
 def downgrade() -> None:
