@@ -595,6 +595,26 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         regressor(mechanism="gaussian", reconstruct="unbiased", targets=[[0.3]]),
     ),
     (
+        "outputs, unbiased, noise by row",
+        PrivateGPRegressor,
+        regressor(
+            reconstruct="unbiased",
+            targets=[[0.3]],
+            kernel=RBF(0.5),
+            noise_variance=np.linspace(0.1, 2.0, len(INPUTS)),
+        ),
+    ),
+    (
+        "outputs, gaussian, noise by row",
+        PrivateGPRegressor,
+        regressor(mechanism="gaussian", noise_variance=np.linspace(0.01, 0.2, len(INPUTS))),
+    ),
+    (
+        "refined, unbiased",
+        PrivateGPRegressor,
+        refined("gaussian", reconstruct="unbiased", targets=[[0.3]]),
+    ),
+    (
         "outputs, unbiased, not stationary",
         PrivateGPRegressor,
         regressor(reconstruct="unbiased", targets=[[0.3]], kernel=VARYING, noise_variance=0.1),

@@ -36,7 +36,7 @@ class Smoother:
 
 
 def exact_smoother(
-    kernel: Kernel, noise_variance: float, X: Array, counts: Array, targets: Array
+    kernel: Kernel, noise_variance: float | Array, X: Array, counts: Array, targets: Array
 ) -> Smoother:
     """The exact GP posterior mean at the targets as a linear map of the outputs.
 
@@ -47,7 +47,7 @@ def exact_smoother(
     kernel
         Kernel of the function.
     noise_variance
-        Variance of an output about it.
+        Variance of an output about it, or one for the outputs at every input.
     X
         (inputs, columns), distinct.
     counts

@@ -22,7 +22,7 @@ from privgp.models.rows.planned import from_inputs_alone
 from privgp.models.rows.tables import rows_at
 from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingRegressor
-from privgp.plan.build import Question
+from privgp.plan.build import ROW_NOISE, Question
 from privgp.plan.designs.residuals import MANY_ROWS
 from privgp.plan.inputs.arguments import (
     are_several,
@@ -59,7 +59,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         the priors of what is learned; what it fixes stays. None: Matern 5/2 with scales from the
         public X and bounds, plus a constant.
     noise_variance : variance of an output about the function (or a WhiteKernel in the kernel's
-        top-level sum).
+        top-level sum). An array or a column has one for every row of X, public and known: it is not
+        learned, and an observation has the mean of them.
     y_bounds : (low, high), public bounds of the outputs, chosen without looking at them. Values
         outside are clipped. One pair per column where y has several outputs, which are protected
         together: then ``kernel`` and ``noise_variance`` may be lists of one per output.
@@ -112,7 +113,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     """
 
     kernel: Kernel | Sequence[Kernel] | None = None
-    noise_variance: float | None = None
+    noise_variance: float | Column | Sequence[float] | None = None
     _: KW_ONLY
     y_bounds: Bounds | None = None
     x_bounds: Bounds | None = None
@@ -338,6 +339,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         if self.residuals == "always":
             raise ValueError(MANY_ROWS)
         question = self._question(rows.columns)
+        if question.row_noise is not None:
+            raise ValueError(ROW_NOISE)
         asked = self._parameters(rows.columns).inducing
         given = None if asked is None else check_inducing_inputs(asked, rows.columns)
         with one_thread():

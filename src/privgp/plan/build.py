@@ -30,6 +30,7 @@ from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.types import Array, Integers
 
+ROW_NOISE = "noise_variance must be one number, or one for each row of X, of which there are at most 20,000 in memory."
 SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 # Whichever are more carry a function of one input where numbers are few. Maps keep all of their nodes:
 # with fewer, a border on a map had 20% more error.
@@ -75,7 +76,7 @@ class Question:
     person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
     ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
     which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
-    residuals.
+    residuals. ``row_noise``: (rows,), the noise variance of every output, where it differs by row.
     """
 
     y_bounds: tuple[float, float]
@@ -94,6 +95,7 @@ class Question:
     inputs: Inputs | None = None
     inducing: int | Array | None = None
     residuals: str = "never"
+    row_noise: Array | None = None
 
     def nodes(self, model: Hyperparameters, inputs: Array, cells: int) -> Integers:
         """Which inputs carry the function: as many as asked for, or those nearest to given points.
@@ -218,6 +220,8 @@ def task_of(
 ) -> Task:
     """What a measurement at these inputs is chosen for."""
     seen = X if tally is None else tally.sample(SEEN)
+    if question.row_noise is not None and (tally is not None or len(question.row_noise) != len(X)):
+        raise ValueError(ROW_NOISE)
     if earlier is None:
         priors = initial_priors(seen, question, learned=question.adapts)
     else:
@@ -272,6 +276,10 @@ def gather(
     """Few distinct inputs as they are; many as the parts of cells, of which there are as many as the budget
     can tell apart. ``tally``: what X stands for."""
     seen = X if tally is None else tally.sample(SEEN)
+    noise = question.row_noise
+    if question.objective != "posterior" and noise is not None:  # rows with one input and one noise
+        inputs, index = collapse(np.column_stack([X, noise]))
+        return Gathered(inputs[:, :-1].copy(), index, len(inputs))
     inputs, index = collapse(X)
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
         return Gathered(inputs, index, len(inputs))
@@ -324,7 +332,11 @@ def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
 def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
     """The least noise on the posterior mean at the targets, as the papers have it."""
     question, (targets, weights) = task.question, task.goal
-    smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets)
+    noise = None
+    if question.row_noise is not None:
+        noise = np.empty(len(task.inputs))
+        noise[task.index] = question.row_noise
+    smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets, noise)
     linear = design(smoother.weights, question.objective, weights)
     equal = question.reconstruct == "unbiased"
     strategy = strategy_for_rows(
@@ -334,6 +346,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         energy=question.energy,
         equal_weights=equal,
         change=question.change,
+        scatter=task.scatter,
     )
     unbiased = None
     if equal:  # undo what people with several rows scaled the design down by

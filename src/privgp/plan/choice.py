@@ -79,7 +79,21 @@ class Task:
         question, counts = self.question, self.question.exposures
         expected = None if counts is None else counts.expected
         asked = {"energy": question.energy, "change": question.change, "expected": expected}
-        return {**asked, "tally": self.tally}
+        return {**asked, "tally": self.tally, "scatter": self.scatter}
+
+    @property
+    def scatter(self) -> Array | None:
+        """The noise variance of every row over the model's, (rows,); None where it is one for all."""
+        each = self.question.row_noise
+        return None if each is None else each / self.priors[0].start.noise_variance
+
+    @property
+    def crowd(self) -> Crowd:
+        """The rows, each with weight 1."""
+        each = self.scatter
+        if each is None:
+            return Crowd(self.counts)
+        return Crowd(self.counts, np.bincount(self.index, each).astype(float))
 
     @cached_property
     def factors(self) -> list[Nystrom]:
@@ -94,7 +108,7 @@ class Task:
 
     @cached_property
     def _of_equal_rows(self) -> list[Hypothesis]:
-        return self._of(Crowd(self.counts))
+        return self._of(self.crowd)
 
     def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
         if self.earlier is not None:
@@ -122,7 +136,7 @@ class Task:
 
     @cached_property
     def _scales_of_equal_rows(self) -> list[Hypothesis]:
-        return self._scales_of(Crowd(self.counts))
+        return self._scales_of(self.crowd)
 
     def _scales_of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
         models = design_models(self.priors)
@@ -235,7 +249,14 @@ def aware_matrix(
     return B
 
 
-def smoother_of(model: Hyperparameters, inputs: Array, counts: Array, targets: Array) -> Smoother:
-    """The exact smoother of a model, on its mapped inputs."""
+def smoother_of(
+    model: Hyperparameters,
+    inputs: Array,
+    counts: Array,
+    targets: Array,
+    noise: Array | None = None,
+) -> Smoother:
+    """The exact smoother of a model, on its mapped inputs. ``noise``: variances by input, where they differ."""
     mapped, goal = model.input_map(inputs), model.input_map(targets)
-    return exact_smoother(model.kernel, model.noise_variance, mapped, counts, goal)
+    variance = model.noise_variance if noise is None else noise
+    return exact_smoother(model.kernel, variance, mapped, counts, goal)

@@ -18,7 +18,9 @@ from privgp.plan.inputs.arguments import (
     are_several,
     check_any_bounds,
     check_inducing_inputs,
+    check_row_noise,
     domain_pairs,
+    is_number,
     output_bounds,
     per_output,
     target_points,
@@ -58,7 +60,7 @@ class Parameters:
 
     estimator: ClassVar[str] = "PrivateGPRegressor"
     kernel: Kernel | tuple[Kernel | None, ...] | None
-    noise_variance: Positive | tuple[Positive | None, ...] | None
+    noise_variance: Positive | tuple[Positive | None, ...] | Annotated[Array, "*"] | None
     y_bounds: AnyBounds
     x_bounds: Pair | tuple[Pair, ...] | None
     epsilon: Annotated[float, Within(np.finfo(float).tiny, MAX_EPSILON)]
@@ -105,7 +107,7 @@ class Parameters:
             "epsilon": float(given["epsilon"]),
             "delta": float(given["delta"]),
             "kernel": tuple(kernel) if isinstance(kernel, list) else kernel,
-            "noise_variance": _numbers(noise),
+            "noise_variance": _numbers(noise) if np.ndim(given["y_bounds"]) > 1 else _noises(noise),
             "max_change": None if change is None else float(change),
             "y_bounds": _pairs(given["y_bounds"]),
             "x_bounds": None if x_bounds is None else _pairs(x_bounds),
@@ -131,7 +133,6 @@ class Parameters:
         """What a plan is asked besides bounds, objective and how to reconstruct."""
         return {
             "kernel": self.kernel,
-            "noise_variance": self.noise_variance,
             "targets": self.targets,
             "learned": self.hyperparameters == "learned",
             "mechanism": self.mechanism,
@@ -139,8 +140,18 @@ class Parameters:
             "squares": self.outcome().has_squares or self.noise_variance is None,
             "inputs": self.columns,
             "inducing": self.inducing,
-            "residuals": self.residuals,
+            **self._noise(),
         }
+
+    def _noise(self) -> dict[str, Any]:
+        """The noise variance, or that of every row and their mean; the latter is known, and not learned."""
+        given, stages = self.noise_variance, self.residuals
+        if not isinstance(given, np.ndarray):
+            return {"noise_variance": given, "residuals": stages}
+        if stages == "always":
+            raise ValueError("residuals='always' does not go with a noise_variance by row.")
+        known = {"noise_variance": float(given.mean()), "row_noise": given}
+        return {**known, "residuals": "never", "squares": False}
 
     def inputs_of(self, columns: int) -> int:
         """How many columns of a table have this many coordinates."""
@@ -363,6 +374,13 @@ def _pairs(bounds: object) -> Any:
     """(low, high), or one such pair per column, as tuples."""
     plain = np.asarray(bounds, dtype=float).tolist()
     return tuple(tuple(pair) if isinstance(pair, list) else pair for pair in plain)
+
+
+def _noises(given: UserData) -> Any:
+    """A number, None, or one positive number per row as an array."""
+    if given is None or is_number(given):
+        return _numbers(given)
+    return check_row_noise(given, len(given) if np.ndim(given) == 1 else 0)
 
 
 def _numbers(given: UserData) -> Any:

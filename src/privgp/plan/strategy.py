@@ -183,6 +183,7 @@ class OutputSums(Sums):
     change : by how much a person changes each of their scaled outputs at most
     expected : (rows,), for counts, what each would be at the unit rate; None for other outputs
     tally : of many rows, those of one fine cell in the place of a row above; None: each row is there
+    scatter : (rows,), the noise variance of every output over the model's; None: the same for all
 
     """
 
@@ -196,6 +197,7 @@ class OutputSums(Sums):
     change: Change = later(WHOLE)
     expected: Array | None = later(None)
     tally: Tally | None = later(None)
+    scatter: Array | None = later(None)
 
     @property
     def sizes(self) -> Array:
@@ -247,7 +249,8 @@ class OutputSums(Sums):
         Every row counts as often as what it holds: for counts, what would be expected of it.
         """
         g, sizes = self.row_weights, self.sizes
-        return self.per_input(g * sizes), self.per_input(g * g * sizes)
+        spread = sizes if self.scatter is None else sizes * self.scatter
+        return self.per_input(g * sizes), self.per_input(g * g * spread)
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it.
@@ -261,7 +264,7 @@ class OutputSums(Sums):
         """
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
         each = None if self.tally is not None else people
-        given = [part for part in (each, self.expected) if part is not None]
+        given = [part for part in (each, self.expected, self.scatter) if part is not None]
         per_row = (index, self.row_weights, shares, *given)
         fits = (
             self.matrix.ndim == 2
@@ -282,8 +285,8 @@ class OutputSums(Sums):
         elif fits and people is not None:  # all rows of a person have one weight
             fits = people.min() >= 0 and people.max() < rows
             fits = fits and np.all(self.person_weights()[people] == self.row_weights)
-        if self.expected is not None:
-            fits = fits and self.expected.min() > 0.0
+        for positive in (self.expected, self.scatter):
+            fits = fits and (positive is None or positive.min() > 0.0)
         if not fits:
             raise ValueError(NOT_TOGETHER)
 
@@ -354,6 +357,7 @@ class OutputSums(Sums):
             people=np.zeros(len(rows), dtype=np.int64),
             energy_shares=self.energy_shares[rows],
             expected=None if self.expected is None else self.expected[rows],
+            scatter=None if self.scatter is None else self.scatter[rows],
         )
 
     def worst_neighbours(self) -> tuple[Array, Array]:
@@ -399,14 +403,16 @@ class Crowd:
     Attributes
     ----------
     counts : (inputs,), how many there are at every input
+    spread : (inputs,), the sums of their noise variances over the model's; None: as many
 
     """
 
     counts: Array
+    spread: Array | None = None
 
     def masses(self) -> tuple[Array, Array]:
         """Sums of the row weights, and of their squares, at every input."""
-        return self.counts, self.counts
+        return self.counts, self.counts if self.spread is None else self.spread
 
 
 def noise_of(strategy: Measurable, epsilon: float, delta: float) -> Noise:
@@ -448,6 +454,7 @@ def strategy_for_rows(
     change: float = WHOLE,
     expected: Array | None = None,
     tally: Tally | None = None,
+    scatter: Array | None = None,
 ) -> OutputSums:
     """Scale a design so that every person moves the measurement by at most about ``change``.
 
@@ -470,6 +477,8 @@ def strategy_for_rows(
         (rows,), for counts, what each would be at the unit rate.
     tally
         What every entry of ``index`` stands for, where rows were tallied.
+    scatter
+        (rows,), the noise variance of every output over the model's; None: the same for all.
 
     """
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
@@ -481,7 +490,8 @@ def strategy_for_rows(
         scale = tally.weights * np.where(tally.each > 1, allowed, 1.0)
         return OutputSums(B, index, scale, people, weight, tally.weights, **more)  # type: ignore[arg-type]
     if people is None:
-        return OutputSums(B, index, ones, None, weight, ones, change=change, expected=expected)
+        known = {"change": change, "expected": expected, "scatter": scatter}
+        return OutputSums(B, index, ones, None, weight, ones, **known)  # type: ignore[arg-type]
     counts = np.bincount(people)
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
@@ -494,7 +504,7 @@ def strategy_for_rows(
         scale = np.ones(len(counts))
     shares = 1.0 / counts[people]
     weights = scale[people], people, weight, shares
-    return OutputSums(B, index, *weights, change=change, expected=expected)
+    return OutputSums(B, index, *weights, change=change, expected=expected, scatter=scatter)
 
 
 def _shared_weight(change: float) -> float:
@@ -517,6 +527,7 @@ def strategy_of_groups(
     change: float = WHOLE,
     expected: Array | None = None,
     tally: Tally | None = None,
+    scatter: Array | None = None,
 ) -> GroupSums:
     """Sums for pure noise that every person moves by at most about ``change`` in total.
 
@@ -526,7 +537,7 @@ def strategy_of_groups(
     ----------
     B
         (groups, inputs), every input in one group.
-    index, people, energy, change, expected, tally
+    index, people, energy, change, expected, tally, scatter
         As in ``strategy_for_rows``.
     law
         The pure noise.
@@ -540,4 +551,5 @@ def strategy_of_groups(
     if change < WHOLE:
         share = CHANGED_TOTAL_SHARE if expected is None else COUNTED_TOTAL_SHARE
         weight = min(weight, share / (WHOLE - change)) if energy else 0.0
-    return GroupSums(B, index, shares, people, weight, shares, law, change, expected, tally)
+    known = law, change, expected, tally, scatter
+    return GroupSums(B, index, shares, people, weight, shares, *known)

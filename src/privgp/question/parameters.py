@@ -70,7 +70,7 @@ class Span:
 
     def check(self, name: str, value: Any) -> None:
         right = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
-        if not right and not self.others:
+        if not right and (not self.others or isinstance(value, str | bool)):
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
         if right and not self.least <= value <= self.most:
             ends = f"at least {self.least:g} and at most {self.most:,g}"
@@ -134,7 +134,7 @@ class Parameter:
 
 TABLE = (
     Parameter("kernel", "The kernel, in units of the inputs and squared units of the output.", estimators=ALONE),
-    Parameter("noise_variance", "The variance of outputs around the function.", None, Span(5e-324, 1.7e308),
+    Parameter("noise_variance", "The variance of outputs around the function.", None, Span(5e-324, 1.7e308, others=True),
               (REGRESSOR,)),
     Parameter("y_bounds", "Public output bounds, chosen without seeing the data; values outside are clipped.",
               estimators=(REGRESSOR,), options=("--bounds",)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 from privgp.question.parameters import BY_NAME, Parameter
@@ -83,6 +83,10 @@ RULES = (
     Rule(("exposure",), "protect", ("records",),
          "exposures are public, and that of a private record is as private as the record; every "
          "record counts over one unit", "counts"),
+    Rule(("noise_variance",), "protect", ("records",),
+         "a private record has no public noise variance of its own", "records", Real),
+    Rule(("noise_variance",), "likelihood", ("poisson",),
+         "how counts scatter follows from their rate", "counts", Real),
     Rule(("exposure",), "likelihood", ("gaussian",),
          "it is what counts are counted over", "counts"),
     Rule(("objective", "reconstruct", "most_rows"), "likelihood", ("poisson",),

@@ -32,7 +32,13 @@ from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsAtPoints, RecordsInBins
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import LeftSquares
-from privgp.release.spendings import RecordsSpending, Spending, as_one, combine_guarantees
+from privgp.release.spendings import (
+    RecordsSpending,
+    Spending,
+    TargetsSpending,
+    as_one,
+    combine_guarantees,
+)
 from privgp.types import Array, Integers, UserData
 
 Models = tuple[Hyperparameters, ...]
@@ -285,17 +291,23 @@ def _(
     inputs: Any = None,
 ) -> tuple[Spending, ...]:
     people, weights = strategy.people, strategy.row_weights
-    if plan.unbiased is not None:
-        return ()
     # rows as they are, where they were gathered in cells
     rows = plan.inputs[strategy.index] if inputs is None else inputs
-    found = Spending(
-        fingerprint=fingerprints(rows, people, strategy.expected)[0],
-        people=strategy.people_count,
-        row_weights=None if np.all(weights == 1.0) else weights,
+    known = {
+        "fingerprint": fingerprints(rows, people, strategy.expected)[0],
+        "people": strategy.people_count,
+        "row_weights": None if np.all(weights == 1.0) else weights,
         **_of_all(strategy, measured, guarantee, batch),
-    )
-    return (found,)
+    }
+    if plan.unbiased is not None:
+        return (TargetsSpending(**known, sums=sums_of(plan)),)
+    return (Spending(**known),)
+
+
+def sums_of(plan: PlanPart) -> str:
+    """The fingerprint of what is measured for values at targets, and of how it is read."""
+    assert plan.unbiased is not None
+    return fingerprint(plan.strategy.matrix, plan.targets, plan.unbiased.reconstruction)
 
 
 @spendings_of.register(Bins)

@@ -45,6 +45,7 @@ class Spending:
 
     one_batch_each: ClassVar[str] = ONE_BATCH_EACH
     same: ClassVar[str] = SAME_OUTPUTS
+    only_again: ClassVar[bool] = False  # whether the same sums of the same rows alone can be added
     batch: Annotated[int, Within(0, 10**6)]
     fingerprint: str
     rows: Count
@@ -139,7 +140,26 @@ class RecordsSpending(Spending):
         return replace(add(found), energy=energy, energy_noise_std=std).parts(functions)
 
 
-AnySpending = Spending | RecordsSpending
+@dataclass(frozen=True)
+class TargetsSpending(Spending):
+    """One measurement behind values at targets: the same sums of the same rows every time.
+
+    ``sums``: the fingerprint of what was measured.
+    """
+
+    only_again: ClassVar[bool] = True
+    sums: str
+
+    @property
+    def sums_fingerprint(self) -> str:
+        return self.sums
+
+    def as_one(self, spendings: Sequence[Spending], functions: int) -> tuple[Measurement, ...]:
+        """Their mean, weighted by precisions."""
+        return average([each.measurement for each in spendings]).parts(functions)
+
+
+AnySpending = Spending | RecordsSpending | TargetsSpending
 
 
 def as_one(spendings: Sequence[Spending], functions: int = 1) -> tuple[Measurement, ...]:

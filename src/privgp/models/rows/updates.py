@@ -43,10 +43,17 @@ from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, information_share, share_out
-from privgp.release.learn import fingerprints
+from privgp.release.learn import fingerprints, sums_of
 from privgp.release.parts import Part
 from privgp.release.release import Release
-from privgp.release.spendings import RecordsSpending, Spending, batches, noise_variance, places
+from privgp.release.spendings import (
+    RecordsSpending,
+    Spending,
+    TargetsSpending,
+    batches,
+    noise_variance,
+    places,
+)
 from privgp.types import Array, Column, Integers, Table, UserData
 from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people
@@ -256,7 +263,11 @@ def _without_link(
 
 
 Rows = PublicInputs | PrivateRecords
-ROWS: dict[type[Spending], type[Rows]] = {Spending: PublicInputs, RecordsSpending: PrivateRecords}
+ROWS: dict[type[Spending], type[Rows]] = {
+    Spending: PublicInputs,
+    TargetsSpending: PublicInputs,
+    RecordsSpending: PrivateRecords,
+}
 
 
 def rows_of(model: Published, X: Table, groups: Column | None, exposed: Exposed) -> Rows:
@@ -266,7 +277,14 @@ def rows_of(model: Published, X: Table, groups: Column | None, exposed: Exposed)
 
 KINDS = (
     "only a release that was made with reconstruct='posterior' and without inducing inputs can be "
-    "updated or refined. Nothing was spent."
+    "updated or refined; one with reconstruct='unbiased' can be refined. Nothing was spent."
+)
+SAME_SUMS = (
+    "kernel, noise variance, targets and objective must be as they were when the release was made: the same "
+    "sums are measured again. Nothing was spent."
+)
+ROW_NOISE_ONCE = (
+    "a release with a noise_variance by row is measured once: fit anew. Nothing was spent."
 )
 OLD_FILE = (
     "the file was written by an earlier version of privgp, which did not keep what a further "
@@ -368,12 +386,18 @@ def measure_rows(
     each = [*enumerate(model._released.each)]
     batch = max(rows.batch(one, place, again=again) for place, one in each)
     questions = [one._question(model._released.columns) for one in model._alone()]
-    earlier = tuple(rows.earlier(one, place, batch, questions[place]) for place, one in each)
+    if any(question.row_noise is not None for question in questions):
+        raise ValueError(ROW_NOISE_ONCE)
+    first, earlier = model._released.spent[0], tuple[Any, ...]()
+    if not first.only_again:
+        earlier = tuple(rows.earlier(one, place, batch, questions[place]) for place, one in each)
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
     plan = plan_given(asking, rows.given(asking, groups), earlier)
     plan = replace(plan, output_names=model._released.output_names)
+    if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):
+        raise ValueError(SAME_SUMS if again else KINDS)
     data = rows._sum_for(data, plan)
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
 

@@ -195,14 +195,15 @@ def check_row_noise(given: UserData, rows: int) -> Array | None:
         They are not positive numbers, or not as many as there are rows.
 
     """
-    if given is None or np.ndim(given) == 0:
+    if given is None or is_number(given):
         return None
     try:
         noise = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError("noise_variance must be a number, or one number per row.") from None
     if noise.shape != (rows,):
-        raise ValueError(f"noise_variance must be one number, or one per row: {rows:,} numbers.")
+        many = f": {rows:,} numbers" if rows else " of X"
+        raise ValueError(f"noise_variance must be one number, or one per row{many}.")
     if not np.all((noise > 0.0) & (noise < np.inf)):
         raise ValueError("noise_variance must be positive and finite in every row.")
     return noise

@@ -58,5 +58,6 @@ def initial_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prio
     signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=default)
     white = split_noise(kernel)[1]
     noise_free = white is None or not white.hyperparameter_noise_level.fixed
+    noise_free = noise_free and question.row_noise is None  # which is known
     models = (Hyperparameters(signal, noise, blend_ranks(X, share, plain)) for share in shares)
     return tuple(prior_about(model, noise_free=noise_free, widths=widths) for model in models)
