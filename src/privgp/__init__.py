@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privgp.models.load import load
     from privgp.models.paths import PosteriorPaths
     from privgp.models.regressor import PrivateGPRegressor
-    from privgp.models.rows.files import open_table
+    from privgp.models.rows.database import open_table
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.plan.plan import Plan, load_plan
@@ -87,7 +87,7 @@ _HOMES = {
     "compose": "privgp.privacy.guarantee",
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.plan",
-    "open_table": "privgp.models.rows.files",
+    "open_table": "privgp.models.rows.database",
     "private_bounds": "privgp.models.density.bounds",
     "tune_for": "privgp.models.function.tune",
 }

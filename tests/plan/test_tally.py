@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from privgp import Number, PrivateGP, PrivateGPClassifier, PrivateGPRegressor, open_table
 from privgp.engine.local import Serial, Threads
@@ -69,6 +71,15 @@ def postgresql():
     running.cleanup()
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    """A cluster of two threads, to which blocks are sent as to any other."""
+    distributed = pytest.importorskip("distributed", reason="the extra 'dask' is not installed")
+    asked = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**asked) as workers, distributed.Client(workers) as client:
+        yield client
+
+
 def in_duckdb(data, folder):
     ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
     path = folder / "rows.duckdb"
@@ -111,6 +122,9 @@ KINDS = {
 }
 
 
+SOURCES = ["files", "one thread", "two threads of BLAS", "dask", "duckdb", "postgresql"]
+
+
 def answers(model):
     asked = getattr(model, "predict_proba", model.predict)
     return asked(POINTS)
@@ -118,7 +132,7 @@ def answers(model):
 
 @pytest.mark.filterwarnings("ignore:this process made such a fit")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("source", ["files", "one thread", "duckdb", "postgresql"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_a_release_is_the_same_from_every_source(kind, source, data, tmp_path, request):
     model, output, columns = KINDS[kind]
     X, y = data[["a", "b"]], data[output] if isinstance(output, list) else data[output].to_numpy()
@@ -128,12 +142,20 @@ def test_a_release_is_the_same_from_every_source(kind, source, data, tmp_path, r
         with mock.patch("privgp.engine.cluster.Threads", return_value=Serial()):
             assert_array_equal(answers(model.fit(X, y, **given)), known)
         return
-    makers = {"files": in_files, "duckdb": in_duckdb}
+    if source == "two threads of BLAS":
+        with threadpool_limits(2):
+            assert_array_equal(answers(model.fit(X, y, **given)), known)
+        return
+    makers = {"files": in_files, "duckdb": in_duckdb, "dask": in_files}
     if source == "postgresql":
         held = in_postgresql(data, request.getfixturevalue("postgresql"))
     else:
         held = makers[source](data, tmp_path)
     table = open_table(held, ["a", "b"], output, **columns)
+    if source == "dask":
+        if "engine" not in model.get_params():
+            pytest.skip("labels are read by threads alone")
+        model = clone(model).set_params(engine=request.getfixturevalue("cluster"))
     assert_array_equal(answers(model.fit(table.inputs, table.output)), known)
 
 

@@ -34,7 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:])
     finally:
-        gc.freeze()
+        if "duckdb" not in sys.modules:  # which complains of what is not collected
+            gc.freeze()
 
 
 def _run(arguments: Sequence[str]) -> int:

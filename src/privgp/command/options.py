@@ -56,6 +56,11 @@ MANY_DATA_HELP = (
     "A .csv, .csv.gz or .parquet file, a folder of them, or a pattern such as 'trips/*.parquet'."
 )
 ManyData = Annotated[Path, typer.Argument(metavar="DATA", help=MANY_DATA_HELP)]
+ANY_DATA_HELP = (
+    f"{MANY_DATA_HELP} Or the address of a table in a database: 'duckdb:///FILE?table=NAME' or "
+    "'postgresql://USER@HOST/DATABASE?table=NAME'."
+)
+AnyData = Annotated[Path, typer.Argument(metavar="DATA", help=ANY_DATA_HELP)]
 Scheduler = Annotated[str | None, model(describe_parameter("engine"), metavar="ADDRESS")]
 NEW_DATA_HELP = "A .csv, .csv.gz or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]

@@ -10,7 +10,7 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, refuse_given
-from privgp.command.io.files import MANY_TABLES, PICTURES, PLANS, check_files, whole_file
+from privgp.command.io.files import ANY_TABLES, PICTURES, PLANS, check_files, whole_file
 from privgp.command.io.screen import progress, table, tell, warn
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 @o.take_options(o.ReleaseOptions, bounds=None, epsilon=None)
 def plan(
     context: typer.Context,
-    data: o.ManyData,
+    data: o.AnyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
     density: o.Density = False,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
@@ -49,7 +49,7 @@ def plan(
     **asked: Any,
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
-    check_files([(data, MANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
+    check_files([(data, ANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
     from privgp.command.io.documents import EPSILONS, errors_by_epsilon
     from privgp.command.io.request import (
         OfPoints,

@@ -13,8 +13,8 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal, refuse_given
 from privgp.command.io.files import (
+    ANY_TABLES,
     CERTIFICATES,
-    MANY_TABLES,
     PICTURES,
     PLANS,
     RELEASES,
@@ -56,7 +56,7 @@ FURTHER_DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise.
 @o.take_options(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
 def release(
     context: typer.Context,
-    data: o.ManyData,
+    data: o.AnyData,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     output: o.OptionalOutputs = None,
     density: o.Density = False,
@@ -76,7 +76,7 @@ def release(
 ) -> None:
     """Spend the budget once and write a file that may be published."""
     files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
-    read = [(data, MANY_TABLES), (plan, PLANS), (holder, (".json",))]
+    read = [(data, ANY_TABLES), (plan, PLANS), (holder, (".json",))]
     check_files(read, files, force=force)
     if certificate is None:
         refuse_given(context, ("holder",), "a release without --certificate")

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from privgp.types import Array, NotNegative, Positive, later
+
+SPARSE = 0.05  # share of entries up to which products with a large matrix skip the zeros
+LARGE = 200  # rows
+
+
+def _without_zeros(matrix: Array) -> Array | csr_array:
+    """A matrix whose products skip its zeros, where most entries are."""
+    few = len(matrix) >= LARGE and np.count_nonzero(matrix) <= SPARSE * matrix.size
+    return csr_array(matrix) if few else matrix
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,22 @@ class Functionals:
     scatter: Annotated[Array, "measured bins"] | None = None
     shares: Annotated[Array, "parts"] | None = None
     energy_centre: Annotated[Array, "nodes"] | None = later(None)
+
+    @cached_property
+    def _sparse_weights(self) -> Array | csr_array:
+        return _without_zeros(self.weights)
+
+    @cached_property
+    def _sparse_energy(self) -> Array | csr_array:
+        return _without_zeros(self.energy_gram)
+
+    def carry(self, K: Array) -> Array:
+        """``A K``, (measured, columns), from K, (nodes, columns)."""
+        return np.asarray(self._sparse_weights @ K)
+
+    def energy_of(self, V: Array) -> Array:
+        """``V G``, (rows, nodes), from V, (rows, nodes); G is symmetric."""
+        return np.asarray((self._sparse_energy @ V.T).T)
 
     def in_units(self, unit: float) -> Self:
         """The same if outcomes are ``unit`` times a rate.

@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model,
 
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.rows.files import columns_to_fit, columns_to_plan, open_table
+from privgp.models.rows.database import open_table
+from privgp.models.rows.files import columns_to_fit, columns_to_plan
 from privgp.models.rows.fit import domain
 from privgp.models.rows.tables import domain_of, in_order, records_to_plan, rows_to_plan
 from privgp.plan.inputs.inputs import OPTIONS

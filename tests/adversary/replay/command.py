@@ -68,6 +68,8 @@ class Lines:
 
     def run(self, which: int, folder: Path) -> tuple[Any, Left]:
         write(self._table(which), folder)
+        if any("duckdb:" in line for line in self.lines):
+            write_database(self._table(which), folder)
         given, left = set(folder.rglob("*")), Left()
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
@@ -88,6 +90,14 @@ def write(made: pl.DataFrame, folder: Path) -> None:
     made[ROWS // 2 :].write_csv(folder / "parts" / "b.csv")
     table().with_columns(age=pl.col("age") + 1).write_csv(folder / "public.csv")
     table()["age", "bmi"].write_csv(folder / "points.csv")
+
+
+def write_database(made: pl.DataFrame, folder: Path) -> None:
+    """The private table in a database."""
+    ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
+    held = ibis.duckdb.connect(folder / "t.duckdb")
+    held.create_table("visits", made.to_arrow())
+    held.disconnect()
 
 
 def stated(folder: Path) -> Any:
@@ -111,6 +121,9 @@ def release(options: str, *after: str, data: str = "t.csv", **given: Any) -> Lin
 COMMANDS: dict[str, Lines] = {
     "outputs, laplace": release(f"--output cost {AGES} {LAPLACE} --plot r.png --certificate r.html", *WHOLE),
     "outputs, gaussian": release(f"--output cost {AGES} {GAUSSIAN} --json"),
+    "outputs, database": release(
+        f"--output cost {AGES} {LAPLACE}", data="duckdb:///t.duckdb?table=visits"
+    ),
     "outputs, unbiased": release(
         f"--output cost {AGES} {GAUSSIAN} --reconstruct unbiased --targets age=50:50:1", *LOOK, row=1
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privgp.command.errors import Refusal, one_line, refusal
+from privgp.command.io.files import shown_name
 from privgp.ledger.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def note_release(table: Path, account: Account | None, seed: int | None) -> None
                 file.write(mark + "\n")
         elif account is None:
             sentence = (
-                f"Warning: '{table.name}' was released before, and releases add up: --ledger keeps a "
+                f"Warning: '{shown_name(table)}' was released before, and releases add up: --ledger keeps a "
                 "budget for all of them."
             )
             print(one_line(sentence), file=sys.stderr)

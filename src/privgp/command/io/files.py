@@ -1,6 +1,7 @@
 """Files to read and to write: checked before any work, written whole or not at all."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from privgp.storage.parts import part_beside
 PICTURES = (".png", ".svg")
 TABLES = (".csv", ".csv.gz", ".parquet")
 MANY_TABLES = (*TABLES, "")  # also folders and patterns of such files
+ANY_TABLES = (*MANY_TABLES, "")  # also tables in databases
+DATABASES = ("duckdb", "postgres", "postgresql")
 NEW_TABLES = (".csv", ".parquet")
 SHEETS = (".xlsx", ".xls", ".ods")
 CERTIFICATES = (".html", ".json")
@@ -43,7 +46,11 @@ def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
             check_destination(path, endings, force=force)
     check_apart([path for path, _ in reads], [path for path, _ in writes])
     for path, endings in reads:
-        if path is not None and endings is MANY_TABLES and is_many(path):
+        if path is not None and address_of(path) is not None:
+            if endings is not ANY_TABLES:
+                raise Refusal("A table in a database is taken by plan and release alone.")
+            continue
+        if path is not None and "" in endings and is_many(path):
             continue  # its files are checked when they are opened
         if path is not None:
             check_readable(path, [ending for ending in endings if ending])
@@ -53,6 +60,23 @@ def is_many(path: Path) -> bool:
     """Whether a table is a folder or a pattern of files."""
     with refuse_on(f"The file '{path}' cannot be read.", OSError, ValueError):
         return path.is_dir() or (not path.exists() and bool(set(str(path)) & set("*?[")))
+
+
+def address_of(path: Path) -> str | None:
+    """The address of a table in a database, with the slashes that a path leaves out; None for files."""
+    scheme, sign, rest = str(path).partition(":/")
+    if not sign or scheme not in DATABASES:
+        return None
+    return f"{scheme}:///{rest}" if scheme == "duckdb" else f"{scheme}://{rest}"
+
+
+def shown_name(path: Path) -> str:
+    """What a table is called in sentences: of one in a database its name, without users and passwords."""
+    if address_of(path) is None:
+        return str(path) if is_many(path) else path.name
+    return next(
+        (part[6:] for part in re.split("[?&]", str(path)) if part[:6] == "table="), "a table"
+    )
 
 
 def check_destination(path: Path, endings: Sequence[str], *, force: bool | None) -> None:

@@ -22,7 +22,7 @@ from privgp.command.io.columns import (
     refuse_questions,
     whole_rows,
 )
-from privgp.command.io.files import is_many, open_own, suffix_of
+from privgp.command.io.files import address_of, is_many, open_own, suffix_of
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.io.kinds import (
     bounds_by_name,
@@ -38,8 +38,8 @@ from privgp.models.load import estimator_for
 from privgp.models.promise import MISSING
 from privgp.models.published import Published
 from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.rows.database import open_table as open_rows
 from privgp.models.rows.files import FileInputs, Table
-from privgp.models.rows.files import open_table as open_rows
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import in_order
@@ -184,6 +184,11 @@ class Described(ReleaseOptions):
             return checked_domain(read_ranges(self.x_bounds, self.input_names, "--x-bounds"))
 
     @property
+    def address(self) -> str | None:
+        """The address of a table in a database; None for files."""
+        return address_of(self.data)
+
+    @property
     def is_many(self) -> bool:
         """Whether the table is a folder or a pattern, of any number of files."""
         return is_many(self.data)
@@ -213,7 +218,10 @@ class Readable(Described):
     @property
     def in_parts(self) -> bool:
         """Whether the table is read in parts, never in memory as a whole: numbers of one column at public
-        inputs, in several files; in one only where all inputs are numbers, written as plainly."""
+        inputs, in several files; in one only where all inputs are numbers, written as plainly. A table in a
+        database always is."""
+        if self.address is not None:
+            return True
         several = self.classes is not None or are_several(self.y_bounds)
         if several or self.likelihood != "gaussian" or self.inputs_are_private:
             return False
@@ -225,7 +233,14 @@ class Readable(Described):
     def table(self, output: str | None) -> Table:
         """The table in files, whose private cells are checked."""
         with public_computation():
-            table = open_rows(str(self.data), self.input_names, output, self.groups, self.columns)
+            table = open_rows(
+                self.address or str(self.data),
+                self.input_names,
+                None if output is None else self.output_names,
+                self.groups,
+                self.columns,
+                None if self.address is None else self.exposure,
+            )
             table.check_output()
         return table
 
@@ -242,7 +257,7 @@ class Readable(Described):
 
     def exposures(self) -> dict[str, Array]:
         """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
-        if self.exposure is None:
+        if self.exposure is None or self.address is not None:
             return {}
         frame = self._load_columns([self.exposure])
         read = input_columns(frame, [self.exposure], self.source)
@@ -385,6 +400,11 @@ class Request(Readable):
                 )
         if self.scheduler is not None and "://" not in self.scheduler:
             raise Refusal("--scheduler must be an address such as tcp://host:8786.")
+        if self.address is not None and (self.missing == "drop" or self.is_written_otherwise):
+            raise Refusal(
+                "A table in a database is taken as it is: make a view of it in the place of --missing drop, "
+                "--delimiter, --encoding, --date-format or --decimal-comma."
+            )
         if self.is_many and self.is_written_otherwise:
             raise Refusal(
                 "Several CSV files must have commas between their fields: join them into one for "

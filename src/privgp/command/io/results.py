@@ -10,7 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on
-from privgp.command.io.files import suffix_of, whole_file
+from privgp.command.io.files import shown_name, suffix_of, whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
 from privgp.models.load import NOTICE_RECORDS, save
@@ -87,7 +87,7 @@ def contains(request: Request) -> str:
     if request.inputs_are_private:
         return NOTICE_RECORDS
     what = "inputs" if request.inducing is None else "centres or values of inputs"
-    table = request.data if request.is_many else request.data.name
+    table = shown_name(request.data)
     return (
         f"The file contains {what}, {list_names(request.input_names)}, of rows of {table}: "
         "publish it only if these may be public, and none was computed from the output."

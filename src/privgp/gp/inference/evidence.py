@@ -55,8 +55,8 @@ def _covariances(
 
     ``changes``: (nodes, changes); what they vary within bins is left out, as in ``Bending``.
     """
-    AK = f.weights @ K
-    S = AK @ f.weights.T + s2 * f.noise_gram + k0 * f.residual_gram
+    AK = f.carry(K)
+    S = f.carry(AK.T).T + s2 * f.noise_gram + k0 * f.residual_gram
     if f.fixed_gram is not None:
         S += f.fixed_gram
     if f.scatter is not None:
@@ -183,7 +183,7 @@ def fit(
     d_noise = d_scale = 0.0
     spread = 0.0
     if measurement.energy is not None:
-        AKG = AK @ f.energy_gram
+        AKG = f.energy_of(AK)
         cross = AK @ f.energy_cross
         cross = cross + cross.T
         G = AKG @ AK.T + s2 * cross + s2**2 * f.energy_noise_gram
@@ -309,7 +309,7 @@ class Bending:
         )
         if measurement.energy is None:
             return out, np.zeros_like(out)
-        AKG = AK @ f.energy_gram
+        AKG = f.energy_of(AK)
         cross = AK @ f.energy_cross
         whole = AKG @ AK.T + s2 * (cross + cross.T) + s2**2 * f.energy_noise_gram
         inverse = cho_solve((L, True), np.eye(len(L)), check_finite=False)

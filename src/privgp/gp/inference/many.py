@@ -91,13 +91,13 @@ def noise_variance(f: Functionals, measurement: Measurement, model: Hyperparamet
         numbers = replace(measurement, is_laplace=False)
         K = model.smooth(f.nodes)
         given = condition(f, numbers, model, K)
-        AK = f.weights @ K
+        AK = f.carry(K)
         half = solve_triangular(given.factor, AK, lower=True, check_finite=False)
         mean = AK.T @ given.solved
         if f.energy_centre is not None:
             mean = mean - f.energy_centre
         explained = float(mean @ f.energy_gram @ mean)
-        explained += float(np.vdot(f.energy_gram, K)) - float(np.vdot(half @ f.energy_gram, half))
+        explained += float(np.vdot(f.energy_gram, K)) - float(np.vdot(f.energy_of(half), half))
         found = (measurement.energy - explained) / f.energy_total
         model = replace(model, noise_variance=max(found, LEAST_NOISE * model.noise_variance))
     return model.noise_variance

@@ -1,20 +1,24 @@
-"""A table in a database, as X and y of a model: rows stay there, and grouped sums come back."""
+"""Tables in files and in databases, opened as X and y of a model. Rows of a database stay there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from privgp.engine.database import DatabaseTable, open_database
+from privgp.engine.database import DatabaseTable, is_ibis, is_url, open_database
 from privgp.models.rows.files import NOT_OURS, FileInputs, Groups, Table
 from privgp.models.rows.fit import is_tallied, most_rows
 from privgp.plan.inputs.database import DatabaseRows, database_inputs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Source
+from privgp.question.rules import check_column_roles
+from privgp.tables.files import open_files
 from privgp.types import Column, UserData
 from privgp.vault.grouped.database import DatabaseOutput, seal_database
 from privgp.vault.masked import Sealed
+from privgp.vault.table import TableOutput
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -70,7 +74,7 @@ class DatabaseInputs(FileInputs):
         return seal_database(y, rows, [model._classes()] * len(y.names))
 
 
-def table_in_database(
+def _table_in_database(
     given: Any,
     names: tuple[str, ...],
     private: tuple[str, ...],
@@ -87,3 +91,55 @@ def table_in_database(
     inputs = DatabaseInputs(table, names, people, over, columns)
     output: Any = DatabaseOutput(table, private) if private else None
     return Table(inputs, output, people, over)
+
+
+def open_table(
+    paths: Any,
+    inputs: str | Sequence[str],
+    output: str | Sequence[str] | None = None,
+    groups: str | None = None,
+    columns: Any = None,
+    exposure: str | None = None,
+) -> Table:
+    """Many CSV or Parquet files as one table, or a table in a database.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths, address of a database, or Ibis table
+        A file, a folder, a pattern such as ``"trips/*.parquet"``, or a list of them; folders named
+        ``key=value`` are columns too. Or ``"duckdb:///path?table=NAME"`` or
+        ``"postgresql://user@host/database?table=NAME"``: rows then stay in the database, which sends
+        grouped sums (extra ``database``).
+    inputs : str or sequence of str
+        Names of the input columns.
+    output : str or sequence of str, optional
+        Name of the private column of numbers, counts or labels, or of several columns of numbers.
+    groups : str, optional
+        Name of the column of person identifiers.
+    columns : mapping, optional
+        What inputs are, as a model has it; others are numbers, unless the type of a Parquet column says
+        otherwise.
+    exposure : str, optional
+        Name of the public column that counts are counted over.
+
+    """
+    names, private = _names(inputs), _names(output)
+    check_column_roles(names, private, groups, exposure)
+    if is_url(paths) or is_ibis(paths):
+        return _table_in_database(paths, names, private, groups, columns, exposure)
+    files = open_files(paths)
+    files.check([*names, *private, *_names(groups), *_names(exposure)])
+    people = None if groups is None else Groups(files, groups)
+    over = None if exposure is None else FileInputs(files, (exposure,))
+    return Table(
+        FileInputs(files, names, people, over, columns),
+        TableOutput(files, private) if private else None,
+        people,
+        over,
+    )
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, str) else tuple(given)

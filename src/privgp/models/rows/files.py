@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import polars as pl
 
-from privgp.engine.database import is_ibis, is_url
 from privgp.engine.local import Threads
 from privgp.models.rows.fit import Tallied, fit_given, is_tallied, plan_for, row_count
 from privgp.models.rows.fit import most_rows as most_rows_of_tally
@@ -28,9 +27,8 @@ from privgp.plan.inputs.files import TablePeople, TableRows, file_inputs, known_
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import People, Source
 from privgp.plan.plan import Plan
-from privgp.question.rules import check_column_roles
 from privgp.release.learn import zeros_of
-from privgp.tables.files import Files, open_files
+from privgp.tables.files import Files
 from privgp.tables.table import columns_by_name
 from privgp.types import Column, Integers, UserData
 from privgp.vault.masked import Sealed
@@ -167,60 +165,6 @@ class Table:
         """Read every private cell once, and refuse those that are no finite number."""
         if self.output is not None:
             self.output.check()
-
-
-def open_table(
-    paths: Any,
-    inputs: str | Sequence[str],
-    output: str | Sequence[str] | None = None,
-    groups: str | None = None,
-    columns: Any = None,
-    exposure: str | None = None,
-) -> Table:
-    """Many CSV or Parquet files as one table, or a table in a database.
-
-    Parameters
-    ----------
-    paths : path or sequence of paths, address of a database, or Ibis table
-        A file, a folder, a pattern such as ``"trips/*.parquet"``, or a list of them; folders named
-        ``key=value`` are columns too. Or ``"duckdb:///path?table=NAME"`` or
-        ``"postgresql://user@host/database?table=NAME"``: rows then stay in the database, which sends
-        grouped sums (extra ``database``).
-    inputs : str or sequence of str
-        Names of the input columns.
-    output : str or sequence of str, optional
-        Name of the private column of numbers, counts or labels, or of several columns of numbers.
-    groups : str, optional
-        Name of the column of person identifiers.
-    columns : mapping, optional
-        What inputs are, as a model has it; others are numbers, unless the type of a Parquet column says
-        otherwise.
-    exposure : str, optional
-        Name of the public column that counts are counted over.
-
-    """
-    names, private = _names(inputs), _names(output)
-    check_column_roles(names, private, groups, exposure)
-    if is_url(paths) or is_ibis(paths):
-        from privgp.models.rows.database import table_in_database
-
-        return table_in_database(paths, names, private, groups, columns, exposure)
-    files = open_files(paths)
-    files.check([*names, *private, *_names(groups), *_names(exposure)])
-    people = None if groups is None else Groups(files, groups)
-    over = None if exposure is None else FileInputs(files, (exposure,))
-    return Table(
-        FileInputs(files, names, people, over, columns),
-        TableOutput(files, private) if private else None,
-        people,
-        over,
-    )
-
-
-def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
-    if given is None:
-        return ()
-    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def columns_to_plan(

@@ -42,6 +42,9 @@ class DatabaseOutput:
         """The names, as data frames have them."""
         return self.names
 
+    def check(self) -> None:
+        """Nothing yet: the query that sums values counts those that can be read, before anything is spent."""
+
 
 @dataclass(frozen=True, repr=False)
 class DatabaseOutcomes:
