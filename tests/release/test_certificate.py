@@ -107,7 +107,7 @@ def test_a_simulation_is_shown_loudly_and_a_release_is_not(models):
         assert document["simulation"] == simulated
         assert page(document).count("SIMULATION, NOT FOR RELEASE") == (2 if simulated else 0)
         assert ("NOTHING is protected" in document["not_protected"][0]) == simulated
-        assert ("is right with probability" in page(document)) == (not simulated)
+        assert ("is right at most" in page(document)) == (not simulated)
 
 
 def test_the_page_leaves_out_what_it_has_nothing_to_say_about(models):
@@ -185,7 +185,7 @@ def _model() -> PrivateGPRegressor:
 
 
 def test_the_holder_fills_in_what_only_the_holder_knows(models):
-    section = "From the data holder"
+    section = "From the custodian"
     empty = certificate(models["real"])
     assert set(empty["holder"].values()) == {""}
     assert section not in page(empty)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -257,7 +258,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
                 found = [each.mean_and_std(X, observation) for each in functions]
             else:
                 means = [each.answer.mean_at(X) for each in functions]
-                return means[0] if self._released.output_names is None else np.stack(means, axis=-1)
+                return self._released.collect(means, partial(np.stack, axis=-1))
         return self._stack_outputs(found)
 
     def _functions(self) -> list[ReleasedFunction]:
@@ -266,9 +267,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _stack_outputs(self, found: list[tuple[Array, Array]]) -> tuple[Array, Array]:
         """What all functions answer; of several outputs, with an axis for them at the end."""
-        if self._released.output_names is None:
-            return found[0]
-        first, second = (np.stack(each, axis=-1) for each in zip(*found, strict=True))
+        join = partial(np.stack, axis=-1)
+        first, second = (self._released.collect(each, join) for each in zip(*found, strict=True))
         return first, second
 
     def interval(

@@ -21,7 +21,6 @@ from privgp.plan.designs.hypotheses import (
     several_scales,
 )
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, residual_factors
-from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.strategy import Crowd
 from privgp.types import Array, Integers, Positive, Within, later
@@ -144,13 +143,8 @@ class Outputs:
         if strategy.people_count is not None:
             whose = "people" if plan.max_change is None else "groups"
             people = f" of {strategy.people_count} {whose}"
-        inputs = f"through {len(self.inputs)} inducing inputs"
-        if self.cells is not None:
-            inputs = f"in {self.cells} cells"
-        elif strategy.distinct_inputs is not None:
-            inputs = f"at {len(self.inputs)} distinct inputs"
-        elif plan.asked is not None and plan.asked.inducing is None:
-            inputs += f", as there are more than {STREAMED} rows"
+        cells, count = self.cells, len(self.inputs)
+        inputs = strategy.describe_inputs(count) if cells is None else f"in {cells} cells"
         return f"{strategy.rows} rows{people} {inputs}"
 
     def describe_measurement(self, plan: Part) -> str:

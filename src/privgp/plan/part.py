@@ -294,8 +294,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
-        and strategy.change == asked.change
-        and part.kind.protect == asked.protect
+        and (strategy.change, part.kind.protect) == (asked.change, asked.protect)
         and (counted or not public or streams)
         and (not counted or _has_no_more_nodes(part, asked.inducing))
         and (public or not counted)

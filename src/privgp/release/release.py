@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -106,6 +106,9 @@ class Planned:
         return replace(self, called=called)
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class Release:
     """All that was published at once.
@@ -159,6 +162,10 @@ class Release:
                 vars(one)["answers"] = self.answers[place : place + 1]
             found.append(one)
         return tuple(found)
+
+    def collect(self, each: Sequence[T], join: Callable[[Sequence[T]], T]) -> T:
+        """What every outcome has: the value itself of one without a name, else all of them joined."""
+        return each[0] if self.output_names is None else join(each)
 
     def with_facts(self, facts: Facts | Planned, guarantee: Guarantee | None = None) -> Release:
         """The same numbers with other facts, or another guarantee."""

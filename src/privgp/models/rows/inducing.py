@@ -10,7 +10,7 @@ from privgp.engine.cluster import engine_of
 from privgp.models.promise import simulation
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.plan.fingerprint import fingerprint
-from privgp.plan.inputs.arguments import are_several, whole_number
+from privgp.plan.inputs.arguments import whole_number
 from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, mark_rows
 from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.streamed.sums import strategy_of_columns
@@ -30,8 +30,8 @@ MOST_ROWS = 1000  # of one person that are used, unless declared
 def streams(model: Published, rows: int) -> bool:
     """Whether rows go through inducing inputs, in blocks: one number at public inputs, where these were
     asked for. Anything else is reduced to distinct inputs, or to cells."""
-    one = not are_several(model.y_bounds) and model.likelihood == "gaussian"
-    return one and model.protect != "records" and model.inducing is not None
+    outcomes = [one._outcome() for one in model._alone()] if model.inducing is not None else []
+    return [each.has_squares for each in outcomes] == [True] and model.protect == "outputs"
 
 
 def array_rows(model: Published, X: Array, groups: UserData) -> ArrayRows | PeopleRows:

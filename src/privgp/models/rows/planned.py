@@ -97,7 +97,7 @@ def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
         and [part.y_bounds for part in plan.parts] == [own.y_bounds for own in asked.parts()]
         and [part.strategy.change for part in plan.parts] == [own.change for own in asked.parts()]
         and plan.rows == rows.count
-        and (plan.x_bounds is not None) == (asked.protect == "records")
+        and {part.kind.protect for part in plan.parts} == {asked.protect}
         and fingerprint(plan.strategy.people) == fingerprint(rows.people)
     )
     if not same:

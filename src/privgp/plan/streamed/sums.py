@@ -96,6 +96,9 @@ class StreamedSums(Sums):
         order = 1 if self.law in PURE else 2
         return float(np.linalg.norm(np.append(per_number, energy), order)) * (1.0 + 1e-9)
 
+    def describe_inputs(self, count: int) -> str:
+        return f"through {count} inducing inputs"
+
     def worst_neighbours(self) -> tuple[Array, Array]:
         """Equal outputs but for the person with the columns that reach furthest."""
         other = self.change - 1.0

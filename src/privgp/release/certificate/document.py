@@ -263,7 +263,7 @@ def hash_of(release: Release) -> str:
     budget = release.guarantee.epsilon, release.guarantee.delta
     pairs = zip(release.parameters.parts(), release.parts, strict=True)
     each = [plan_hash(part.functionals, cast(Pair, own.y_bounds), *budget) for own, part in pairs]
-    return each[0] if release.output_names is None else fingerprint(each)
+    return release.collect(each, fingerprint)
 
 
 def holder_fields(given: Mapping[str, str] | None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A certificate as one printable page without outside resources, for people who decide."""
+"""A certificate as a document without outside resources: one page for anyone, then technical details."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,21 @@ from privgp.release.certificate.wording import (
 
 Facts = Mapping[str, Any]
 _STYLE = """
-body { font: 11pt/1.45 Georgia, serif; color: #111; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; margin-bottom: 0; }
-h2 { font-size: 1.15rem; margin: 1.8rem 0 .4rem; border-bottom: 1px solid #999; }
+body { font: 11pt/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .3rem; }
+h2 { font-size: 1.1rem; margin: 1.6rem 0 .3rem; }
+.by { color: #555; margin-top: 0; }
+.strength { border-left: 4px solid #0072b2; padding-left: .9rem; font-size: 1.1rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #ddd; }
 th { width: 32%; font-weight: 600; }
-td > ul { margin: 0; padding-left: 1.1rem; }
+ul { margin: .2rem 0; padding-left: 1.2rem; }
 td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+.technical { border-top: 2px solid #1a1a1a; margin-top: 2.5rem; padding-top: .5rem; font-size: .92em; }
 .simulation { border: 6px solid #b00020; color: #b00020; padding: 1rem; font-weight: 700; font-size: 1.3rem; text-align: center; }
-.promise { font-size: 1.15rem; }
 img { max-width: 100%; margin-top: 1rem; }
 .sign span { display: inline-block; width: 9rem; border-bottom: 1px solid #111; margin: 2rem 1rem 0 0; }
-@media print { body { margin: 0; max-width: none; } h2, tr { break-inside: avoid; } }
+@media print { body { margin: 0; max-width: none; } h2, tr { break-inside: avoid; } .technical { break-before: page; } }
 """
 _STAMP = (
     f'<div class="simulation" role="alert">{SIMULATION.upper()}<br>'
@@ -44,20 +46,26 @@ _STAMP = (
 
 
 def page(certificate: Facts) -> str:
-    """The HTML of a valid certificate; everything in it is escaped."""
+    """The HTML of a valid certificate: one page for anyone, then the technical details.
+
+    Everything in it is escaped. Drafts for registries are in the JSON alone.
+    """
     validate(certificate)
     c = certificate
     stamp = _STAMP if c["simulation"] else ""
-    name = _text(c["holder"]["name"] or "a published Gaussian process")
+    name = _text(
+        c["holder"]["name"] or c.get("output", {}).get("name") or "a published curve or map"
+    )
     return _document(
         f"Privacy certificate: {name}",
-        f"{stamp}<h1>Privacy certificate</h1><p>{name}, {_text(c['date'])}</p>\n"
-        f'<p class="promise">{_text(promise_of(c))}</p>\n{sections(c)}\n{stamp}',
+        f"{stamp}<h1>Privacy certificate: {name}</h1>\n"
+        f'<p class="by">{_text(publisher_line(c))}</p>\n{_with_headings(_first_page(c), 2)}\n'
+        f'<section class="technical"><h1>Technical details</h1>\n{_with_headings(_sections(c), 2)}</section>\n{stamp}',
     )
 
 
 def plan_page(facts: Facts, picture: bytes) -> str:
-    """A plan for whoever approves it: what would be spent on what, with a line to sign.
+    """A plan as a document for its approver: what would be spent on what, with a line to sign.
 
     Parameters
     ----------
@@ -100,7 +108,7 @@ def plan_page(facts: Facts, picture: bytes) -> str:
         "Plan of a private release",
         "<h1>Plan of a private release</h1>"
         f"<p>Hash {_text(facts['hash'])}. Nothing has been spent.</p>\n"
-        f'<p class="promise">{_text(_plan_promise(facts))}</p>\n{body}\n'
+        f'<p class="strength">{_text(_plan_promise(facts))}</p>\n{body}\n'
         f'<img alt="Expected error against epsilon" src="data:image/png;base64,{image}">\n'
         f"<h2>What will be measured</h2>\n<ul>{lines}</ul>\n<h2>Approval</h2>\n"
         "<p>I approve that the plan with the hash above is carried out once.</p>\n"
@@ -111,9 +119,9 @@ def plan_page(facts: Facts, picture: bytes) -> str:
 def _plan_promise(facts: Facts) -> str:
     budget = f"epsilon = {facts['epsilon']:g} and delta = {facts['delta']:g}"
     return (
-        f"A release by this plan spends {budget}, protecting {facts['unit']}. An attacker who knows "
-        "everything else and has to tell which of two values is the true one is right with "
-        f"probability at most {_up(100.0 * facts['best_guess'], 3)}%; a coin toss is right with 50%."
+        f"A release by this plan spends {budget}, protecting {facts['unit']}. Somebody who knows "
+        "everything else and has to tell which of two values is the true one is right at most "
+        f"{_up(100.0 * facts['best_guess'], 3)}% of the time; guessing is right 50% of the time."
     )
 
 
@@ -133,13 +141,59 @@ def _document(title: str, body: str) -> str:
     )
 
 
-def sections(certificate: Facts, level: int = 2) -> str:
-    """All but the promise itself, as HTML under headings of this level."""
+def _with_headings(parts: Mapping[str, Any], level: int) -> str:
     return "\n".join(
         f"<h{level}>{_text(title)}</h{level}>\n{_html(content)}"
-        for title, content in _sections(certificate).items()
-        if content
+        for title, content in parts.items()
+        if _says(content)
     )
+
+
+def sections(certificate: Facts, level: int = 2) -> str:
+    """The limits and the technical details, as HTML under headings of this level."""
+    limits = {"What is not protected": certificate["not_protected"]}
+    return _with_headings({**limits, **_sections(certificate)}, level)
+
+
+def publisher_line(c: Facts) -> str:
+    """Who published the release, and when."""
+    who = f"Published by {c['holder']['curator']}" if c["holder"]["curator"] else "Published"
+    return f"{who} on {c['date'][:10]}"
+
+
+def _first_page(c: Facts) -> dict[str, Any]:
+    holder, data = c["holder"], c["data"]
+    return {
+        "What was published": [
+            f"{data['released'][:1].upper()}{data['released'][1:]}, computed from "
+            f"{data['measured_numbers']} noisy totals of {' and '.join(c['private'])}.",
+            holder["description"],
+            holder["intended_use"] and f"Purpose: {holder['intended_use']}",
+        ],
+        "What is protected": f"{c['unit'][:1].upper()}{c['unit'][1:]}.",
+        "What is not protected": c["not_protected"],
+        "How strong the protection is": Strong(promise_of(c)),
+        "How accurate it is": utility(c) and f"{utility(c)[:1].upper()}{utility(c)[1:]}.",
+        "What it rests on": [f"{each[:1].upper()}{each[1:]}." for each in c["assumptions"]],
+        "How to verify": [
+            "If a plan was approved, its hash must be the one below.",
+            "The whole guarantee is recomputed from the published file by "
+            "privgp inspect FILE --certificate PAGE.",
+            c.get("ledger")
+            and f"The budget was charged as {_ledger_line(c['ledger'])}; privgp ledger verify checks it.",
+            "Every mechanism of privgp has a proof, and the tests of version "
+            f"{c['software'].get('privgp', 'unknown')} attack it.",
+        ],
+        "Contact": {
+            HOLDER[key]: holder[key]
+            for key in ("accountable", "contact", "dpia", "review_date")
+            if holder.get(key)
+        },
+    }
+
+
+class Strong(str):
+    """A text that is set apart."""
 
 
 def _sections(c: Facts) -> dict[str, Any]:
@@ -148,8 +202,7 @@ def _sections(c: Facts) -> dict[str, Any]:
     noises = np.atleast_1d(hyperparameters.get("noise_variance", []))
     classes, source = c["bounds"].get("classes"), c["bounds"]["source"]
     return {
-        "What is not protected": c["not_protected"],
-        "What is private and what is public": {
+        "Private and public": {
             "Private": c["private"],
             "Public": c["public"],
             "Inputs": c.get("inputs"),
@@ -157,7 +210,7 @@ def _sections(c: Facts) -> dict[str, Any]:
             "Neighbouring datasets": c["neighbours"],
             "Assumptions": c["assumptions"],
         },
-        "What was chosen, and how": {
+        "Choices": {
             "Bounds of the outputs": None if classes else f"{output_bounds(c)}: {source}",
             "Classes": f"{', '.join(classes)}: {source}" if classes else None,
             "Bounds of the inputs": domain(c) or None,
@@ -166,7 +219,7 @@ def _sections(c: Facts) -> dict[str, Any]:
             "Noise variance": ", ".join(f"{noise:.4g}" for noise in noises) or None,
             "Models averaged": models if models > 1 else None,
         },
-        "How it was done": {
+        "Mechanism": {
             "Mechanism": mechanism["description"],
             "Noise": _noise(mechanism) or None,
             "Sampler": mechanism["sampler"],
@@ -177,23 +230,22 @@ def _sections(c: Facts) -> dict[str, Any]:
             "Accuracy": utility(c) or None,
             "Released": data["released"],
             "Software": versions(c),
+            "Time of the release": c["date"],
             "Hash of the plan": c.get("plan"),
             "Hash of what was measured": c["plan_hash"],
             "Charged in the ledger": _ledger_line(c.get("ledger")),
         },
-        "The promise at every epsilon": {
+        "Delta at every epsilon": {
             "All of these hold at once": kind_of_promise(c),
             "Epsilon": "Delta",
             **{_up(epsilon, 5): _up(delta, 5) for epsilon, delta in c["curve"]},
         },
-        "From the data holder": {HOLDER[key]: text for key, text in c["holder"].items() if text},
-        "Statement in the terms of NIST SP 800-226": c["nist_sp_800_226"],
-        "Draft record for the OpenDP Deployments Registry": c["registry"]["deployment"],
+        "From the custodian": {HOLDER[key]: text for key, text in c["holder"].items() if text},
     }
 
 
 def _ledger_line(ledger: Facts | None) -> str | None:
-    """Where the holder's ledger has the charge; whoever has the head can hold the ledger to it."""
+    """The entry of the ledger that has the charge, and the head that it can be verified against."""
     if ledger is None:
         return None
     signed = "; signed" if "signature" in ledger else ""
@@ -201,15 +253,18 @@ def _ledger_line(ledger: Facts | None) -> str | None:
 
 
 def promise_of(c: Facts) -> str:
-    """The promise as a text of two sentences."""
-    delta = repr(c["delta"]) if c["delta"] else "0: the promise is pure"
+    """How strong the protection is, in two or three sentences."""
+    delta = repr(c["delta"]) if c["delta"] else "0 (pure)"
     budget = f"differentially private with epsilon = {c['epsilon']!r} and delta = {delta}"
     if c["simulation"]:
         return f"With real noise the release would be {budget}."
+    what = "labels" if "classes" in c["bounds"] else "values"
+    named = c.get("output", {}).get("name")
+    of = f"of {named}" if named else "of one person"
     return (
-        f"The release is {budget}, protecting {c['unit']}. An attacker who knows everything else and "
-        "has to tell which of two values is the true one is right with probability at most "
-        f"{_up(100.0 * c['best_guess'], 3)}%; a coin toss is right with 50%."
+        f"Somebody who knows everything else and has to tell which of two {what} {of} is the true one "
+        f"is right at most {_up(100.0 * c['best_guess'], 3)}% of the time; guessing is right 50% of the "
+        f"time. In technical terms, the release is {budget}, protecting {c['unit']}."
     )
 
 
@@ -226,13 +281,16 @@ def _noise(mechanism: Facts) -> str:
 
 
 def _html(value: object) -> str:
-    """A table of what has names, a list of texts, or one text; what says nothing is left out."""
+    """A table of what has names, a list of texts, or one text; what is empty is left out."""
+    if isinstance(value, Strong):
+        return f'<p class="strength">{_text(value)}</p>'
     if isinstance(value, Mapping):
         rows = {name: _html(inner) for name, inner in value.items() if _says(inner)}
         inside = (f"<tr><th>{_title(name)}</th><td>{html}</td></tr>" for name, html in rows.items())
         return f"<table>{''.join(inside)}</table>"
     if isinstance(value, list):
-        return f"<ul>{''.join(f'<li>{_html(inner)}</li>' for inner in value)}</ul>"
+        said = (f"<li>{_html(inner)}</li>" for inner in value if _says(inner))
+        return f"<ul>{''.join(said)}</ul>"
     return _text(value)
 
 

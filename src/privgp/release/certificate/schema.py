@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from privgp.release.certificate.wording import HOLDER, SECTORS
+from privgp.release.certificate.wording import ADDED, HOLDER, SECTORS
 
 Schema = dict[str, Any]
 
@@ -182,6 +182,8 @@ SCHEMA: Schema = {
     ),
 }
 
+for added in ADDED:
+    SCHEMA["properties"]["holder"]["required"].remove(added)
 SCHEMA["required"].remove("utility")  # certificates of privgp 0.2 have none
 SCHEMA["required"].remove("plan")  # certificates of privgp 0.1 have none
 SCHEMA["required"].remove("outputs")  # there is one output unless they are named

@@ -14,9 +14,9 @@ from privgp.question.outcomes import Unit
 
 HOLDER = {
     "name": "name of the data product",
-    "curator": "who publishes it",
+    "curator": "publisher",
     "curator_type": "kind of organisation",
-    "intended_use": "what it is for",
+    "intended_use": "purpose",
     "description": "what the data are",
     "region": "region the data describe",
     "sector": "sector the data describe",
@@ -26,7 +26,12 @@ HOLDER = {
     "data_collection": "how the private data were collected and are kept",
     "sources": "further reading",
     "author": "who wrote this record",
+    "accountable": "accountable person",
+    "contact": "contact",
+    "dpia": "reference of the impact assessment",
+    "review_date": "date of the next review",
 }
+ADDED = ("accountable", "contact", "dpia", "review_date")  # certificates of privgp 0.3 have none
 
 # As the OpenDP Deployments Registry names them.
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
@@ -112,8 +117,8 @@ def list_limits(
         *_limits(people, records, several > 0, change),
         "Facts about groups are not protected: anyone may apply what the published function shows "
         "to any person, in the data or not.",
-        f"Several releases compose: each further release of the same {what} weakens the promise.",
-        f"The promise fails if {declaration_word(classes)}, kernel, targets or budget were chosen by looking at "
+        f"Several releases compose: each further release of the same {what} weakens the guarantee.",
+        f"The guarantee does not hold if {declaration_word(classes)}, kernel, targets or budget were chosen by looking at "
         f"{what}.",
     ]
     if not classes:
