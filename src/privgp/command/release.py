@@ -158,7 +158,7 @@ def _spend(
 ) -> None:
     """Read, plan and rehearse; then spend, write and tell. ``learned``: what a model is learned from."""
     from privgp.command.io.accounts import charge_facts
-    from privgp.command.io.spending import guard_budget
+    from privgp.command.io.spending import guard_budget, spent_sentence
 
     output = request.output or ""
     with progress(2) as step:
@@ -171,6 +171,7 @@ def _spend(
             results.write(model, output, saved, step)
         facts, lines = charge_facts(model)
         facts["warnings"] = warnings(model)
+        lines.append(spent_sentence(model.guarantee_, vars(model).get("plan_")))
         results.tell(model.guarantee_, request, facts, *lines, as_json=as_json)
         if not as_json:
             warn(facts["warnings"])
