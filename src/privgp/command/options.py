@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from privgp.command.errors import Refusal, in_options
-from privgp.command.io.screen import show_help
+from privgp.command.io.screen import FromTyper, show_help
 from privgp.question.parameters import BY_NAME, TABLE
 from privgp.question.parameters import Parameter as Declared
 
@@ -296,18 +296,18 @@ class Command(TyperCommand):
     """A subcommand that takes every option once. One that is given again says two things: those that
     are lists are joined, and others are refused, as the last would silently take the place of all."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: FromTyper, args: list[str]) -> list[str]:
         """Read the words of a line; --help-all shows all options in place of that."""
         if HELP_ALL in args:
             self._show_help(ctx, whole=True)
             ctx.exit()
         return super().parse_args(ctx, args)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
+    def format_help(self, ctx: FromTyper, formatter: FromTyper) -> None:
         """Print the options that are needed most."""
         self._show_help(ctx, whole=False)
 
-    def _show_help(self, ctx: Any, *, whole: bool) -> None:
+    def _show_help(self, ctx: FromTyper, *, whole: bool) -> None:
         shown = [each for each in self.params if not getattr(each, "hidden", False)]
         options = [each for each in shown if each.param_type_name == "option"]
         first = sorted(options, key=lambda each: (not each.required, _rank(each.name)))
@@ -316,16 +316,16 @@ class Command(TyperCommand):
         arguments = [each for each in shown if each.param_type_name == "argument"]
         show_help(ctx, self.help or "", arguments, chosen, self.epilog or "", left)
 
-    def make_parser(self, ctx: Any) -> Any:
+    def make_parser(self, ctx: FromTyper) -> FromTyper:
         """The parser of this command's words, which reads options as above."""
-        parser: Any = super().make_parser(ctx)
+        parser: FromTyper = super().make_parser(ctx)
         options = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
         lists = [each for each in options if each.metavar in LISTS and not each.multiple]
         for option in lists:
             parser.add_option(option, option.opts, option.name, "append")
         read = parser.parse_args
 
-        def parse_args(args: list[str]) -> Any:
+        def parse_args(args: list[str]) -> FromTyper:
             for option in options:
                 _check_numbers(option, args)
             values, left, order = read(args)
@@ -344,7 +344,7 @@ def _rank(name: str) -> int:
     return MAIN.index(name) if name in MAIN else len(MAIN)
 
 
-def _check_numbers(option: Any, words: list[str]) -> None:
+def _check_numbers(option: FromTyper, words: list[str]) -> None:
     """Refuse an option of two numbers that other words follow."""
     for place, word in enumerate(words):
         name, equals, first = word.partition("=")

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from privgp.privacy.guarantee import Guarantee
 
 Step = Callable[[str], None]
+FromTyper = (
+    Any  # a context, a parser or a parameter: their classes differ between versions of typer
+)
 
 
 def say(text: str) -> None:
@@ -72,10 +75,10 @@ PANELS = ("Arguments", "Options", "Privacy", "Model", "Columns", "Search", "Atta
 
 
 def show_help(
-    ctx: Any,
+    ctx: FromTyper,
     text: str,
-    arguments: Sequence[Any],
-    options: Sequence[Any],
+    arguments: Sequence[FromTyper],
+    options: Sequence[FromTyper],
     example: str,
     left: int,
 ) -> None:
@@ -135,7 +138,7 @@ VALUES = {
 }
 
 
-def _value_of(option: Any, ctx: Any) -> str:
+def _value_of(option: FromTyper, ctx: FromTyper) -> str:
     """What an option takes: its own word, its choices, or its kind."""
     if option.metavar:
         return str(option.metavar)
