@@ -26,57 +26,59 @@ from privgp.server.app import application
 from privgp.server.settings import Settings
 
 HERE = Path(__file__).resolve().parents[1] / "docs" / "pictures"
-WIDE, PHONE = {"width": 1000, "height": 800}, {"width": 390, "height": 844}
+WIDE, PHONE = {"width": 1200, "height": 900}, {"width": 390, "height": 844}
 LOOKS: dict[str, Any] = {
     "light": {"color_scheme": "light", "viewport": WIDE},
     "dark": {"color_scheme": "dark", "viewport": WIDE},
     "phone": {"color_scheme": "light", "viewport": PHONE},
-    "phone-dark": {"color_scheme": "dark", "viewport": PHONE},
 }
-# The pictures of the docs: page, look, height in pixels.
+# The pictures of the docs, beside a sheet of all pages in every look: page, look, height in pixels.
 SHOWN = {
-    "server-plan": ("planner", "light", 1500),
-    "server-release": ("curve", "light", 1000),
-    "server-map": ("map", "dark", 1500),
-    "server-phone": ("curve", "phone", 1000),
+    "server-home": ("home", "light", 560),
+    "server-register": ("bounds", "light", 900),
+    "server-plan": ("plan", "light", 1010),
+    "server-release": ("curve", "light", 1130),
+    "server-map": ("map", "light", 1180),
 }
-COLOURS = 256
+# A sheet of all pages in a look: pages in a row, and the width and height of each.
+SHEETS = {"light": (4, 380, 310), "dark": (4, 380, 310), "phone": (8, 190, 412)}
+COLOURS, SHEET_COLOURS = 256, 64
 PATIENCE = 180_000  # milliseconds
 
 
 def tables() -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:
-    """Made-up people: what a server is shown on."""
+    """Made-up patients: what a server is shown on."""
     rng = np.random.default_rng(0)
-    age = rng.uniform(2, 85, 400)
-    height = 168 - 90 * np.exp(-age / 8) + rng.normal(0, 7, 400)
-    lon, lat = rng.normal(-0.1, 0.12, 400), rng.normal(51.5, 0.07, 400)
-    rent = 2200 * np.exp(-8 * ((lon + 0.13) ** 2 + 2 * (lat - 51.51) ** 2) ** 0.5 / 2) + rng.normal(
-        0, 200, 400
-    )
-    bmi, bp = rng.normal(26, 4, 400), rng.normal(95, 12, 400)
-    cost = 500 + 20 * age + 40 * (bmi - 20) + 5 * (bp - 90) + rng.normal(0, 200, 400)
+    age = rng.integers(18, 95, 600)
+    cost = 900 + 35 * age + 8 * np.maximum(0, age - 60) ** 1.4 + rng.normal(0, 500, 600)
+    lat, lon = rng.normal(52.5, 0.9, 900).clip(50.5, 54.5), rng.normal(11, 2, 900).clip(6, 15)
+    wait = 30 + 12 * np.sin(lon) + 10 * (lat - 52) + rng.normal(0, 6, 900)
+    first = np.datetime64("2024-01-01")
+    day, ward = rng.integers(0, 365, 500), rng.choice(["surgery", "medicine", "children"], 500)
+    pain = 4 + 2 * np.cos(day / 58) + 1.5 * (ward == "surgery") + rng.normal(0, 1, 500)
+    days = first + day.astype("timedelta64[D]")
+    kinds = [{"columns": ["day"], "kind": "date"}, {"columns": ["ward"], "kind": "category"}]
     return {
-        "heights": (
-            pl.DataFrame({"age": age.round(1), "height in cm": height}),
-            {"inputs": ["age"], "output": "height in cm", "bounds": [60, 210]},
+        "Hospital stays": (
+            pl.DataFrame({"age": age, "cost": cost}),
+            {"inputs": ["age"], "output": "cost", "bounds": [0, 8000]},
         ),
-        "rents": (
-            pl.DataFrame({"latitude": lat, "longitude": lon, "rent in pounds": rent}),
-            {
-                "inputs": ["latitude", "longitude"],
-                "output": "rent in pounds",
-                "bounds": [0, 3000],
-            },
+        "Waiting times": (
+            pl.DataFrame({"lat": lat, "lon": lon, "days": wait}),
+            {"inputs": ["lat", "lon"], "output": "days", "bounds": [0, 90]},
         ),
-        "costs": (
-            pl.DataFrame({"age": age, "bmi": bmi, "blood pressure": bp, "cost in pounds": cost}),
-            {
-                "inputs": ["age", "bmi", "blood pressure"],
-                "output": "cost in pounds",
-                "bounds": [0, 5000],
-            },
+        "Pain scores": (
+            pl.DataFrame({"day": days, "ward": ward, "score": pain}),
+            {"inputs": ["day", "ward"], "kinds": kinds, "output": "score", "bounds": [0, 10]},
         ),
     }
+
+
+HEADLINES = {
+    "Hospital stays": ("A stay costs three times as much at 90 as at 30", "€"),
+    "Waiting times": ("Patients in the north wait longest", ""),
+    "Pain scores": ("Pain is least in summer, and worst after surgery", ""),
+}
 
 
 @contextmanager
@@ -118,9 +120,19 @@ def released(address: str, key: str) -> dict[str, str]:
             wanted = {"epsilon": 1.0, "delta": 1e-5}
             plan = finished(client.post(f"/api/datasets/{name}/plans", json=wanted).json())
             client.post(f"/api/plans/{plan}/approve")
-            once = {"Idempotency-Key": f"picture-{name}"}
+            once = {"Idempotency-Key": f"picture-{name.replace(' ', '-')}"}
             path = f"/api/datasets/{name}/releases"
             numbers[name] = finished(client.post(path, json={"plan": plan}, headers=once).json())
+            headline, unit = HEADLINES[name]
+            words = {"headline": headline, "unit": unit}
+            client.put(f"/api/releases/{numbers[name]}/title", json=words)
+        finished(client.post("/api/datasets/Pain scores/plans", json=wanted).json())
+        prior = {"kind": "function", "variance": 4e6, "lengthscales": [20], "noise_variance": 2.5e5}
+        once = {"Idempotency-Key": "picture-function"}
+        path = "/api/datasets/Hospital stays/functions"
+        numbers["function"] = finished(
+            client.post(path, json={**prior, **wanted}, headers=once).json()
+        )
     return numbers
 
 
@@ -129,7 +141,15 @@ def taken(address: str, key: str, numbers: dict[str, str], looks: list[str]) -> 
     from playwright.sync_api import sync_playwright
 
     browser = shutil.which("chromium") or shutil.which("google-chrome")
-    paths = {"curve": "heights", "map": "rents", "slices": "costs"}
+    stays = "/datasets/Hospital stays"
+    pages = {
+        "home": "/", "approvals": "/approvals", "people": "/people", "ledger": "/ledger",
+        "plan": stays, "releases": f"{stays}/releases", "charges": f"{stays}/ledger",
+        "curve": f"/releases/{numbers['Hospital stays']}",
+        "map": f"/releases/{numbers['Waiting times']}",
+        "levels": f"/releases/{numbers['Pain scores']}",
+        "function": f"/functions/{numbers['function']}", "missing": "/nothing",
+    }  # fmt: skip
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(
             executable_path=browser, args=["--no-sandbox", "--disable-gpu"]
@@ -141,25 +161,47 @@ def taken(address: str, key: str, numbers: dict[str, str], looks: list[str]) -> 
             yield "sign-in", look, page.screenshot(full_page=True)
             page.get_by_label("Your key").fill(key)
             page.keyboard.press("Enter")
-            page.locator("#keys tr").first.wait_for()
-            yield "start", look, page.screenshot(full_page=True)
-            for name, dataset in paths.items():
-                page.goto(f"{address}/releases/{numbers[dataset]}")
-                page.locator("#views .main-svg").last.wait_for()
-                page.wait_for_timeout(1500)
+            page.get_by_role("heading", name="Datasets").wait_for()
+            for name, path in pages.items():
+                page.goto(f"{address}{path}")
+                page.wait_for_load_state("networkidle")
+                if name == "plan":
+                    page.locator("#choice").wait_for()
                 yield name, look, page.screenshot(full_page=True)
-            page.locator("summary", has_text="Everything it says").click()
-            yield "certificate", look, page.screenshot(full_page=True)
-            page.goto(f"{address}/datasets/rents")
-            page.get_by_role("button", name="Show what budgets would buy").click()
-            page.locator("#bars .main-svg").last.wait_for()
-            page.wait_for_timeout(700)
-            yield "planner", look, page.screenshot(full_page=True)
-            page.get_by_role("button", name="Plan with this epsilon").click()
-            page.get_by_role("button", name="Approve").last.click()
-            page.get_by_role("button", name="Release …").last.click()
-            yield "last-look", look, page.screenshot()
+            page.goto(f"{address}/register")
+            yield "register", look, page.screenshot(full_page=True)
+            _answer_questions(page)
+            yield "bounds", look, page.screenshot(full_page=True)
         made.close()
+
+
+def _answer_questions(page: Any) -> None:
+    """Go through the wizard up to the bounds."""
+    table, _ = tables()["Pain scores"]
+    file = {"name": "pain.csv", "mimeType": "text/csv", "buffer": table.write_csv().encode()}
+    page.locator("#table").set_input_files(file)
+    following = page.get_by_role("button", name="Next", exact=True)
+    following.click()
+    for column, use in {"day": "input", "ward": "input", "score": "outcome"}.items():
+        page.get_by_label(f"Use {column} as", exact=True).select_option(use)
+    for _ in range(3):
+        following.click()
+    page.get_by_role("heading", name="Between which values?").wait_for()
+
+
+def sheet(pictures: list[bytes], across: int, width: int, height: int) -> bytes:
+    """The tops of many pages beside each other."""
+    rows = -(-len(pictures) // across)
+    whole = Image.new("RGB", (across * (width + 12) + 12, rows * (height + 12) + 12), "#8a949e")
+    for place, picture in enumerate(pictures):
+        image = Image.open(io.BytesIO(picture)).convert("RGB")
+        ratio = width / image.width
+        image = image.resize((width, round(ratio * image.height)), Image.Resampling.LANCZOS)
+        at = 12 + place % across * (width + 12), 12 + place // across * (height + 12)
+        whole.paste(image.crop((0, 0, width, min(height, image.height))), at)
+    out = io.BytesIO()
+    whole.quantize(SHEET_COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    return out.getvalue()
 
 
 def small(picture: bytes, height: int) -> bytes:
@@ -175,11 +217,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", type=Path, default=None)
     folder = parser.parse_args(arguments).all
-    looks = [*LOOKS] if folder else sorted({look for _, look, _ in SHOWN.values()})
     with TemporaryDirectory() as data, served(Path(data)) as (address, key):
         pictures = {
             (name, look): picture
-            for name, look, picture in taken(address, key, released(address, key), looks)
+            for name, look, picture in taken(address, key, released(address, key), [*LOOKS])
         }
     if folder:
         folder.mkdir(parents=True, exist_ok=True)
@@ -187,6 +228,9 @@ def main(arguments: list[str] | None = None) -> None:
             (folder / f"{name}-{look}.png").write_bytes(picture)
     for name, (page, look, height) in SHOWN.items():
         (HERE / f"{name}.png").write_bytes(small(pictures[page, look], height))
+    for look in LOOKS:
+        every = [picture for (_, each), picture in pictures.items() if each == look]
+        (HERE / f"server-{look}.png").write_bytes(sheet(every, *SHEETS[look]))
 
 
 if __name__ == "__main__":

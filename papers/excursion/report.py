@@ -15,6 +15,14 @@ from papers.excursion.plumes import SIDE, plumes
 from papers.excursion.printed import PATH
 from papers.excursion.rows import Effort, Row, Setting
 from papers.excursion.tables import LAYOUTS, NOISES, PLUME_NOISES, SIZES, Found, Layout
+from papers.excursion.tasks import (
+    GRID,
+    LEAST_WIDTH,
+    MOST_PIECES,
+    PLUME_WIDTHS,
+    STEEPNESS,
+    VOLUMES,
+)
 from papers.shared.parallel import for_each
 from papers.shared.report import Report, Request, Result, Section
 
@@ -25,15 +33,15 @@ WORDS = {
         "author's scripts. It is that of lemma B.7 divided by the root of 2, which holds with one input "
         "(docs/proofs/paths.md). Lengthscales are searched from 0.08 to 1 and r from 0.05 to 5, and "
         "beyond in two refinements; with two inputs from 0.05 to 0.5 and from 0.25 to 8.",
-        "Functions are drawn as the scripts draw them. On 800 points they reject those whose set has a "
-        "volume outside 0.1 to 0.9, more than 13 pieces, or pieces narrower than 0.05 on average. The "
-        "paper does not mention it, and without it no row comes out.",),
+        f"Functions are drawn as the scripts draw them. On {GRID} points they reject those whose set has a "
+        f"volume outside {VOLUMES[0]:g} to {VOLUMES[1]:g}, more than {MOST_PIECES} pieces, or pieces narrower "
+        f"than {LEAST_WIDTH:g} on average. The paper does not mention it.",),
     2: ("Table 1 prints an effective dimension of 52 and an IoU of one path of 0.801 where tables 2 and 3 "
         "print 52.7 and 0.797.",),
     3: ("Delta 0.5/n. The printed gap for 50 records, 8.7 [5.5, 13.4], is that of noise to signal 0.43 in "
         "table 2, digit for digit; 0.727 against 0.852 would be about 14.",),
-    4: ("Delta 0.001. Plumes have the defaults of the author's script, widths of 0.20 to 0.35 and a "
-        "steepness of 5, and its filter of 2 of 60 pixels. The scripts' bound with two inputs is the generic "
+    4: (f"Delta 0.001. Plumes have the defaults of the author's script, widths of {PLUME_WIDTHS[0]:g} to "
+        f"{PLUME_WIDTHS[1]:g} and a steepness of {STEEPNESS:g}, and its filter of 2 of 60 pixels. The scripts' bound with two inputs is the generic "
         "one divided by the root of 2, which is false (docs/proofs/paths.md): these rows of the paper's "
         "method promise less than epsilon 10 and serve the comparison only.",),
 }  # fmt: skip
@@ -129,7 +137,9 @@ def _effort(found: Found) -> str:
         f"{e.repeats} paths each"
         for e in sorted(used, key=lambda e: -e.judged)
     )
-    return f"This run: {each}. The paper: 1,000 draws, 800 points, 50 paths."
+    points = sorted({row.setting.side**2 or 200 for row in found.values()})
+    grids = " or ".join(f"{count} points" for count in points)
+    return f"This run: {each}, {grids} to judge on. The paper: 1,000 draws, 800 points, 50 paths."
 
 
 def _inside(layout: Layout, found: Found) -> tuple[str, ...]:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Ellipse
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from sklearn.gaussian_process.kernels import Kernel
 
-from papers.shared.cloaking import Cloak, workload
+from papers.shared.cloaking import Cloak, hall_delta, workload
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.smoothers import stable_cholesky
 from privgp.pictures.style import (
@@ -28,7 +27,6 @@ from privgp.pictures.style import (
     set_labels,
     set_title,
 )
-from privgp.plan.designs.workload import design
 from privgp.types import Array
 
 AGE, HEIGHT = "age (years)", "height (cm)"
@@ -51,7 +49,8 @@ def whole_functions(
     figure = new_figure(3.9, 7.6)
     axes = figure.subplots(1, 2, sharey=True)
     set_title(figure, f"Heights of {len(X)} !Kung women by age, each height protected with ε = 50")
-    titles = ("as published, true δ 0.99999", "exact, δ = 0.01")
+    true = hall_delta(50.0, 0.01)
+    titles = (f"as published, true δ {true:.5f}", "exact, δ = 0.01")
     for ax, scale, title in zip(axes, (papers_scale, sound_scale), titles, strict=True):
         samples = [mean + scale * root @ rng.standard_normal(len(points)) for _ in range(8)]
         _samples(ax, points[:, 0], samples, mean, np.full(len(points), scale))
@@ -87,43 +86,6 @@ def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, mod
     left.set_xlim(-50, 200)
     legend([left, right], below=True, columns=3)
     return figure
-
-
-def two_by_two() -> tuple[Figure, tuple[str, ...]]:
-    """Two training and two test points: what one output can do, and what noise hides it."""
-    X, targets = np.array([[0.0], [1.0]]), np.array([[-0.4], [0.5]])
-    kernel = RBF(1.5)
-    C = workload(kernel, 0.05, X, targets).matrix
-    K = evaluate(kernel, X) + 0.05 * np.eye(2)
-    A = np.linalg.inv(K)
-    norm = float(np.sqrt(np.diag(A @ evaluate(kernel, X) @ A).max()))
-    R = design(C, "logdet", tolerance=1e-6).reconstruction
-    prior = norm**2 * evaluate(kernel, targets)
-    figure = new_figure(4.2, 7.6)
-    left, right = figure.subplots(1, 2)
-    set_title(
-        figure, "How far one private output can move two predictions, and the noise that hides it"
-    )
-    for ax, M, title in ((left, prior, "a whole function"), (right, R @ R.T, "cloaking")):
-        _ellipse(ax, M)
-        for j, (colour, line) in enumerate(((VERMILION, "-"), (ORANGE, "--"))):
-            ends = np.array([-C[:, j], C[:, j]]).T
-            name = f"moves by training output {j + 1}, from lowest to highest"
-            ax.plot(*ends, line, color=colour, marker="o", markersize=4, label=name)
-        reach = 1.1 * float(np.sqrt(np.diag(prior).max()))
-        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-        set_title(ax, f"noise of {title}")
-        set_labels(ax, "change at the first test point", "change at the second test point")
-    legend([left], below=True, columns=1)
-    ratio = float(np.sqrt(np.linalg.det(prior) / np.linalg.det(R @ R.T)))
-    text = (
-        "One training output, changed by as much as it may, moves the two predictions along one of "
-        "the lines and no further. An ellipse is the covariance of the noise at one sensitivity.",
-        "The noise of the whole function is mostly along the diagonal, where no single output can "
-        f"move the predictions; cloaking just encloses the lines. Its ellipse has 1/{ratio:.1f} of "
-        "the area.",
-    )
-    return figure, text
 
 
 def bins(counts: Sequence[int], errors: Mapping[str, Any]) -> Figure:
@@ -195,14 +157,3 @@ def _samples(ax: Axes, x: Array, samples: Sequence[Array], mean: Array, std: Arr
     for share, line, name in ((1.0, "--", "one std"), (0.25, ":", "a quarter std")):
         ends = np.transpose([mean - share * std, mean + share * std])
         ax.plot(x, ends, line, color=BLACK, linewidth=0.8)[0].set_label(f"± {name} of the noise")
-
-
-def _ellipse(ax: Axes, M: Array) -> None:
-    values, vectors = np.linalg.eigh(M)
-    angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
-    size = 2.0 * np.sqrt(values)
-    name = "noise: one std in every direction"
-    shape = Ellipse(
-        (0, 0), size[1], size[0], angle=angle, facecolor=SKY, edgecolor=BLUE, alpha=0.4, label=name
-    )
-    ax.add_patch(shape)

@@ -22,6 +22,7 @@ from papers.kung.errors import (
     error_results,
     errors_text,
 )
+from papers.kung.two_points import figure_2, figure_2_results, figure_2_text, two_points
 from papers.shared.cloaking import cloak, hall_delta, hall_multiplier, hall_text
 from papers.shared.data import kung
 from papers.shared.report import Report, Request, Result, Section, judged
@@ -44,16 +45,24 @@ def run(request: Request) -> Report:
     request.progress(0.2, "releases")
     errors = all_errors(X, y, QUICK_RELEASES if request.quick else RELEASES, request)
     inducing, inducing_results = inducing_inputs(X, y)
-    ellipses, ellipses_text = figures.two_by_two()
+    points = two_points()
     request.progress(1.0, "done")
     return Report(
         "kung",
         "Heights of the !Kung: whole functions, cloaking, bins",
-        (*function.results, *cloaking_results, *error_results(errors), *inducing_results),
+        (
+            *function.results,
+            *cloaking_results,
+            *figure_2_results(points),
+            *error_results(errors),
+            *inducing_results,
+        ),
         (
             Section("Figure 1A: the whole function", text, function.figure),
             Section("Figure 1B: cloaking", cloaking_text, cloaking),
-            Section("Figure 2: the shape of the noise", ellipses_text, ellipses),
+            Section(
+                "Figure 2, A to H: the shape of the noise", figure_2_text(points), figure_2(points)
+            ),
             Section("Errors", errors_text(errors), figures.bins(kung_errors.BINS, errors.__dict__)),
             Section("Inducing inputs (slides)", _INDUCING_TEXT, inducing),
         ),

@@ -60,7 +60,7 @@ def run(request: Request) -> Report:
     """The probabilities by the papers' method and by the root utility with permute-and-flip."""
     X, y = kung(request)
     found = lengthscale_probabilities(X, y, 5 if request.quick else 100, request)
-    cost = selection_experiment(X, y, *((1, 5) if request.quick else (3, 100)), request)
+    cost = selection_experiment(X, y, *((1, 5) if request.quick else (10, 100)), request)
     request.progress(1.0, "done")
     results = tuple(
         Result(f"most probable lengthscale in years, {_named(epsilon)}", None, papers, default)

@@ -89,12 +89,12 @@ def in_duckdb(data, folder):
     return f"duckdb:///{path}?table=visits"
 
 
-def in_postgresql(data, url):
+def in_postgresql(data, url, name="visits"):
     ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
     held = ibis.connect(url.replace("postgresql://", "postgres://"))
-    if "visits" not in held.list_tables():
-        held.create_table("visits", data.to_arrow())
-    return held.table("visits")
+    if name not in held.list_tables():
+        held.create_table(name, data.to_arrow())
+    return held.table(name)
 
 
 def in_files(data, folder):
@@ -206,6 +206,40 @@ def test_addresses_that_are_refused_quote_no_password(data, tmp_path):
         assert "secret" not in str(problem.value)
     with pytest.raises(ValueError, match="no column 'absent'"):
         open_table(f"duckdb://{tmp_path / 'rows.duckdb'}?table=visits", "absent", "y")
+
+
+AROUND = {"hour": ("periodic", 24), ("lat", "lon"): "place"}
+
+
+def on_the_globe():
+    rng = np.random.default_rng(4)
+    hour = np.concatenate([rng.uniform(-24, 48, ROWS - 4), [-24.0, 0.0, 24.0, -1e-20]])
+    lat, lon = rng.uniform(-90, 90, ROWS), rng.uniform(-180, 360, ROWS)
+    y = np.sin(hour / 4) + lat / 90
+    return pl.DataFrame({"hour": hour, "lat": lat, "lon": lon, "y": y})
+
+
+@pytest.mark.parametrize("source", ["duckdb", "postgresql"])
+def test_periods_and_places_are_those_of_memory(source, tmp_path, request):
+    data = on_the_globe()
+    if source == "duckdb":
+        held = in_duckdb(data, tmp_path)
+    else:
+        held = in_postgresql(data, request.getfixturevalue("postgresql"), "globe")
+    names = ["hour", "lat", "lon"]
+    model = PrivateGPRegressor(y_bounds=(-2, 2), columns=AROUND, **SETTINGS)
+    known = model.fit(data[names], data["y"].to_numpy()).predict(data[names])
+    table = open_table(held, names, "y")
+    assert_array_equal(model.fit(table.inputs, table.output).predict(data[names]), known)
+
+
+@pytest.mark.parametrize(("name", "value"), [("hour", 48.0), ("hour", -25.0), ("lat", 91.0)])
+def test_numbers_that_are_not_of_their_kind_are_refused(name, value, tmp_path):
+    wrong = on_the_globe().with_columns(pl.lit(value).alias(name))
+    table = open_table(in_duckdb(wrong, tmp_path), ["hour", "lat", "lon"], "y", columns=AROUND)
+    model = PrivateGPRegressor(y_bounds=(-2, 2), **SETTINGS)
+    with pytest.raises(ValueError, match=f"'{name}' of the database must hold degrees"):
+        model.plan(table.inputs)
 
 
 def test_what_does_not_go_with_a_database_is_refused(data, tmp_path):

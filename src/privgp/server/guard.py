@@ -218,7 +218,8 @@ class Guard:
         if not allowed:
             return await refuse(429, "Too many requests: try again in a moment.")
         if who is None and path not in OPEN:
-            if path != "/" or scope["method"] != "GET":
+            in_browser = b"text/html" in headers.get(b"accept", b"") and "/api/" not in path
+            if scope["method"] != "GET" or not (in_browser or path == "/"):
                 return await refuse(401, NO_KEY)
             scope = {**scope, "path": "/signin"}
         changes = scope["method"] not in ("GET", "HEAD") and path not in OPEN

@@ -156,13 +156,16 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
 
 @router.get("/datasets/{name}/releases")
 def releases(s: Served, who: Anybody, name: str) -> HTMLResponse:
+    rows = api.releases(s, who, name)[::-1]
+    titles = s.store.titles(*(row["id"] for row in rows))
     return _page(
         s,
         who,
         "releases.html",
         DATASETS,
         tab="Releases",
-        releases=api.releases(s, who, name)[::-1],
+        releases=rows,
+        headlines={number: row["headline"] for number, row in titles.items()},
         functions=functions.functions(s, who, name),
         **_dataset(s, who, name),
     )

@@ -19,8 +19,13 @@ from privgp.tables.table import Table
 from privgp.types import Integers, UserData
 
 NUMBERS = "Column {!r} of the database must hold a finite number in every row."
+KINDS = (
+    "Column {!r} of the database must hold degrees on the earth, or numbers between minus one period and "
+    "two, in every row."
+)
 PEOPLE = "Column {!r} of the database must name a person in every row, by a whole number or a text."
 EXPOSURE = "exposure must be positive and finite in every row."
+LIMITED = ("periodic", "place")
 PERSON, KEY, CLASS = "_privgp_person", "_privgp_key", "_privgp_class"
 
 
@@ -80,9 +85,10 @@ class DatabaseRows:
         rows = int(found["rows"])
         if not rows:
             raise ValueError("the table in the database has no rows.")
-        for place, name in enumerate(self.names):
+        for place, (name, column) in enumerate(zip(self.names, self._columns(), strict=True)):
             if int(found[f"ok{place}"]) != rows:
-                raise ValueError(NUMBERS.format(name))
+                limited = column is not None and column.kind in LIMITED
+                raise ValueError((KINDS if limited else NUMBERS).format(name))
         if any(int(found[f"good{place}"]) != rows for place, _ in enumerate(self.exposed)):
             raise ValueError(EXPOSURE)
         if self.groups is not None and int(found["known"]) != rows:
@@ -93,8 +99,7 @@ class DatabaseRows:
         their people have."""
         held: dict[str, object] = {}
         t = self.table.table
-        columns = [None] * len(self.names) if self.kinds is None else self._columns()
-        for place, (name, column) in enumerate(zip(self.names, columns, strict=True)):
+        for place, (name, column) in enumerate(zip(self.names, self._columns(), strict=True)):
             held[f"x{place}"] = _numbers(self.table, name, column)
         for place, over in enumerate(self.exposed):
             held[f"e{place}"] = db.constant(1.0) if over is None else t[over].cast("float64")
@@ -112,8 +117,9 @@ class DatabaseRows:
             rung = (found["_r"] < db.whole(self.most)).ifelse(rung, db.whole(-1))
         return found.mutate(**{CLASS: rung})
 
-    def _columns(self) -> list[object]:
-        assert self.kinds is not None
+    def _columns(self) -> list[UserData]:
+        if self.kinds is None:
+            return [None] * len(self.names)
         return [column for column in self.kinds.columns for _ in column.names]
 
     @property
@@ -199,12 +205,28 @@ def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
         return text.isnull().ifelse(ibis.null("float64"), found)
     if column is not None and column.kind == "date":
         return _days(x, kind, name)
-    plain = column is None or column.kind in ("number", "boolean")
-    if not plain or not (kind.is_numeric() or kind.is_boolean()):
+    if not (kind.is_numeric() or kind.is_boolean()):
         raise ValueError(NUMBERS.format(name))
+    if column is not None and column.kind == "periodic":
+        return _around(x.cast("float64"), column.period)
+    if column is not None and column.kind == "place":
+        most = db.constant(90.0 if name == column.names[0] else 360.0)
+        x = x.cast("float64")
+        return (x.abs() <= most).ifelse(x, ibis.null("float64"))
     if kind.is_boolean():
         return x.isnull().ifelse(ibis.null("float64"), db.flag(x).cast("float64"))
     return x.cast("float64")
+
+
+def _around(x: Any, period: float) -> Any:
+    """Numbers between 0 and the period, as NumPy has them: of numbers between minus one period and two, of
+    which a difference is exact and a sum rounded once. Others are missing."""
+    import ibis
+
+    p, none = db.constant(period), ibis.null("float64")
+    above = (x < db.constant(2.0 * period)).ifelse(x - p, none)
+    below = (x >= db.constant(-period)).ifelse(x + p, none)
+    return (x >= p).ifelse(above, (x < db.constant(0.0)).ifelse(below, x))
 
 
 def _days(x: Any, kind: Any, name: str) -> Any:
@@ -249,18 +271,16 @@ def database_inputs(
         return declared
     if not isinstance(declared, Mapping | None):
         raise ValueError(FORM)
-    plain = {name: _plain_kind(table, name) for name in names if name not in (declared or {})}
+    said = [n for key in declared or () for n in (key if isinstance(key, tuple) else (key,))]
+    plain = {name: _plain_kind(table, name) for name in names if name not in said}
     if declared is None and not any(plain.values()):
         return None
     columns = dict(declared or {}) | {name: kind or "number" for name, kind in plain.items()}
-    for name, kind in columns.items():
-        if kind not in ("number", "boolean", "date", "category") and kind[:1] != ("category",):
-            raise ValueError(
-                f"in a database, {name!r} must be a number, boolean, date or category."
-            )
+    if any(kind[:1] == ("place",) and kind != ("place",) for kind in columns.values()):
+        raise ValueError("in a database, places must be latitudes and longitudes in degrees.")
     cells = [np.empty(0, dtype=object) for _ in names]
     for place, name in enumerate(names):
-        if columns[name] in ("category", ("category", None)):
+        if columns.get(name) in ("category", ("category", None)):
             levels = levels_of(table.distinct(name, MOST_LEVELS + 1))
             cells[place] = np.array(levels, dtype=object)
     return Inputs.of(Table(names, tuple(cells)), columns)

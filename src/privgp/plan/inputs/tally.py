@@ -188,12 +188,6 @@ class Tally:
         """Bits behind the point of a number in [-1, 1], such that sums over all rows fit 63 bits."""
         return fraction_bits(self.rows)
 
-    def equals(self, other: Grouped) -> bool:
-        """Whether rows with these sums have this tally."""
-        return np.array_equal(self.keys, other.keys) and np.array_equal(
-            self.counts, other.sums[:, 0]
-        )
-
 
 def fraction_bits(rows: int) -> int:
     """``2**bits * rows <= 2**62``, and at most 40."""

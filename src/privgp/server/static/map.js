@@ -3,7 +3,7 @@
 
 const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"]
   .map((text) => [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16)));
-const FAINTEST = 0.12; // opacity where a value is least certain
+const FAINTEST = 0.07; // opacity where a value is least certain
 const MOST_ZOOM = 40;
 
 function colourOf(share) {
