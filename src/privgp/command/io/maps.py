@@ -133,8 +133,8 @@ def write_geotiff(release: Release, grid: Grid, numbers: Mapping[str, Array], pa
         )  # fmt: skip
 
 
-def write_points(release: Release, X: pl.DataFrame, frame: pl.DataFrame, path: Path) -> list[str]:
-    """Rows as GeoJSON points, with the columns of the frame as properties; returns their names.
+def write_points(release: Release, X: pl.DataFrame, told: pl.DataFrame, path: Path) -> list[str]:
+    """Rows as GeoJSON points, with the columns of ``told`` as properties; returns their names.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def write_points(release: Release, X: pl.DataFrame, frame: pl.DataFrame, path: P
         What was predicted from.
     X : DataFrame
         The inputs of the rows, in the order of the release.
-    frame : DataFrame
+    told : DataFrame
         What is told of every row.
     path : Path
         The file to write.
@@ -163,12 +163,12 @@ def write_points(release: Release, X: pl.DataFrame, frame: pl.DataFrame, path: P
         found = table[names[place[0]]].to_numpy(), table[names[place[1]]].to_numpy()
     if found is None:
         raise Refusal(NO_POINTS)
-    columns = {each.name: _json_values(each) for each in frame}
+    columns = {each.name: _json_values(each) for each in told}
     with refuse_questions():
         text = points(*found, columns, _about(release))
     with whole_file(path) as part:
         part.write_text(text, encoding="utf-8")
-    return frame.columns
+    return told.columns
 
 
 def _json_values(column: pl.Series) -> list[object]:
