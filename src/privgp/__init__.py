@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from privgp.plan.plan import Plan, load_plan
     from privgp.privacy.guarantee import Guarantee, compose
     from privgp.question.outcomes import Count, Label, Number
+    from privgp.server.client import Client
 
 __version__ = "0.3.0"
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "BinnedGP",
     "BinnedMeans",
     "BudgetExceeded",
+    "Client",
     "Count",
     "Guarantee",
     "Label",
@@ -66,6 +68,7 @@ _HOMES = {
     "BinnedGP": "privgp.models.binned",
     "BinnedMeans": "privgp.models.binned",
     "BudgetExceeded": "privgp.ledger.errors",
+    "Client": "privgp.server.client",
     "Count": "privgp.question.outcomes",
     "Guarantee": "privgp.privacy.guarantee",
     "Label": "privgp.question.outcomes",

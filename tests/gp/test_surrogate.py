@@ -12,7 +12,7 @@ from privgp.plan.search.space import (
     best_setting,
     expected_improvement,
     next_setting,
-    upper_bound,
+    upper_limit,
 )
 
 POINTS = np.random.default_rng(0).uniform(size=(40, 2))
@@ -76,7 +76,7 @@ def test_the_next_setting_is_the_most_promising():
     surrogate = grown(robust_prior(2))
     mean, std = surrogate.posterior()
     assert next_setting(surrogate, PLACES, "ucb", 2.0) == np.argmax(mean + 2 * std)
-    assert upper_bound(surrogate, 0.0) == pytest.approx(mean)
+    assert upper_limit(surrogate, 0.0) == pytest.approx(mean)
     assert best_setting(surrogate) == np.argmax(np.clip(mean, -1, 1) - std)
     first = next_setting(Surrogate(POINTS, robust_prior(2)), [], "ei", 2.0)
     assert np.linalg.norm(POINTS[first] - 0.5) < 0.2

@@ -36,7 +36,7 @@ PUBLIC_PARAMETERS = {
 }
 # Parameters that are private though their names do not say so.
 PRIVATE_PARAMETERS = {
-    "made_up_records X", "rehearse X", "KeptEstimator._prepare X", "SpendsAtFit._check_given X",
+    "example_records X", "rehearse X", "KeptEstimator._prepare X", "SpendsAtFit._check_call X",
     "rehearsal_inputs X", "rehearse_update X",
 }  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.

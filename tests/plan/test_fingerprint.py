@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privgp.plan.fingerprint import fingerprint
-from privgp.types import later
+from privgp.types import added_field
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class Before:
 @dataclass(frozen=True)
 class Now:
     size: float
-    most: float = later(2.0)
-    kind: str = later("plain")
-    rows: tuple[float, ...] | None = later(None)
+    most: float = added_field(2.0)
+    kind: str = added_field("plain")
+    rows: tuple[float, ...] | None = added_field(None)
 
 
 def test_later_fields_count_once_they_are_used() -> None:

@@ -90,7 +90,7 @@ def test_what_is_left_by_both_stages_is_the_formula_of_the_proof():
     plan, split = planned(), Residuals()
     for width in (1.0, 0.2):
         wanted = 1.0 / math.hypot(0.25, 0.75 / width)
-        found = split.noise_left(plan.noise, plan.noises, [width / 2.5])
+        found = split.noise_of_both(plan.noise, plan.noises, [width / 2.5])
         assert found == pytest.approx(wanted, rel=1e-4)
 
 

@@ -45,9 +45,9 @@ def test_every_constant_is_the_papers(size, delta, k1, sigma):
     assert ours.laplace_scale == exactly((regret + c + q) / eps)
     assert kusner.regret_constant(sigma) == exactly(8 / mp.log(1 + s**-2))
     theorem2 = 2 * mp.sqrt(beta(T)) + q + 2 * sensitivity / eps * (mp.log(X) + a)
-    assert ours.setting_bound(3.0) == exactly(theorem2)
+    assert ours.setting_limit(3.0) == exactly(theorem2)
     theorem4 = mp.sqrt(2 * mp.log(2 * T / d)) + regret + a * (regret / eps + c / eps + q / eps)
-    assert ours.value_bound(3.0) == exactly(theorem4)
+    assert ours.value_limit(3.0) == exactly(theorem4)
 
 
 def test_the_constants_without_noise_are_the_papers():
@@ -60,7 +60,7 @@ def test_the_constants_without_noise_are_the_papers():
     assert ours.record_shift() == exactly(c3)
     assert ours.record_shift(2) == exactly(c2)
     assert ours.laplace_scale == exactly((regret + c2) / mpf("0.5"))
-    assert ours.value_bound(2.0) == exactly(regret + 2 * (regret + c2) / mpf("0.5"))
+    assert ours.value_limit(2.0) == exactly(regret + 2 * (regret + c2) / mpf("0.5"))
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0])

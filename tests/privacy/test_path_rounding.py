@@ -456,9 +456,9 @@ def test_the_charge_is_used_at_its_own_orders_only():
     # From order 2 on: at 1.25 * 1.1 the charge is that of order 2.
     step, order = 4.0, 1.1
     before = (order - step / (1 + step)) / (order - 1) * 2.0 * curve.charge
-    assert curve._triangle_bound(order, step) >= before
-    assert curve._triangle_bound(20.0, 0.1) == math.inf  # would need orders of 220
-    assert curve._triangle_bound(3.0, 1.0) < math.inf
+    assert curve._triangle_limit(order, step) >= before
+    assert curve._triangle_limit(20.0, 0.1) == math.inf  # would need orders of 220
+    assert curve._triangle_limit(3.0, 1.0) < math.inf
     assert curve.at(49.0) == math.inf
     with pytest.raises(ValueError, match="order"):
         curve.at(50.0)

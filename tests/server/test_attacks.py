@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from privgp.server.guard import Guard
-from privgp.server.turns import Busy, Turns
+from privgp.server.jobs.turns import Busy, Turns
 from tests.server.live import listening
 from tests.server.world import CUSTODIAN, settings
 

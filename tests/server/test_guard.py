@@ -11,7 +11,7 @@ from sqlalchemy import event
 from privgp.ledger.errors import LedgerUnreachable
 from privgp.server.errors import Refused
 from privgp.server.guard import Guard
-from tests.server.world import ANALYST, CUSTODIAN, NONE, OTHER, settings
+from tests.server.world import ANALYST, CUSTODIAN, NONE, OTHER, running, settings
 
 UNKNOWN = f"privgp-{'0' * 16}-{'0' * 64}"
 
@@ -140,3 +140,27 @@ def test_two_names_for_one_table_at_once_get_one_budget(world):
 )
 def test_requests_to_other_host_names_are_refused(world, host, status):
     assert world.ask(ANALYST, "GET", "/api/me", headers={"Host": host}).status_code == status
+
+
+TOKEN = "a-token-for-the-metrics"
+
+
+def test_metrics_are_for_whoever_has_the_token(world, tmp_path):
+    assert world.ask(CUSTODIAN, "GET", "/metrics").status_code == 404  # there are none
+    assert world.ask(NONE, "GET", "/metrics").status_code == 401
+    with running(tmp_path, metrics_token=TOKEN) as own:
+        own.plan(ANALYST, "visits")
+        own.ask(OTHER, "GET", "/api/datasets/visits")
+        own.ask(NONE, "GET", "/api/some/secret/path")
+        answers = [
+            own.client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+            for token in (TOKEN, f"{TOKEN}x", "", own.keys[ANALYST])
+        ]
+    assert [each.status_code for each in answers] == [200, 401, 401, 404]
+    text = answers[0].text
+    assert answers[0].headers["content-type"].startswith("text/plain")
+    route = 'method="GET",route="/api/datasets/{name}",status="404"'
+    assert f"privgp_requests_total{{{route}}} 1.0" in text
+    assert 'privgp_jobs{kind="plan",state="done"} 1.0' in text
+    assert 'privgp_queue{queue="predictions",state="waiting"} 0.0' in text
+    assert not any(word in text for word in ("visits", "secret", *own.keys.values()))

@@ -21,7 +21,7 @@ from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.storage.archive import DamagedFile, Triangle
 from privgp.storage.codec import MOST_EXPANDED, Codec
-from privgp.types import Array, Positive, Within, later
+from privgp.types import Array, Positive, Within, added_field
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Box:
 class Room:
     width: float
     height: float = 2.5
-    door: bool = later(True)
+    door: bool = added_field(True)
 
 
 @dataclass(frozen=True)

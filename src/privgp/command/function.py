@@ -51,7 +51,7 @@ def create(
     from privgp.command.io.request import Request, public_computation
     from privgp.command.io.states import guard_state
     from privgp.models.function.estimator import PrivateFunction
-    from privgp.models.rows.tables import made_up_records
+    from privgp.models.rows.tables import example_records
     from privgp.tables.cells import FILL_IN
 
     request = Request(
@@ -73,7 +73,7 @@ def create(
         step("Computing the sensitivity")
         with public_computation():  # nobody's values: what they are refused for may be told
             clone(function).set_params(random_state=0).fit(
-                *made_up_records(X, function.domain, request.bounds)
+                *example_records(X, function.domain, request.bounds)
             )
         step("Writing the state")
         with guard_state(out):

@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from privgp.types import Array, Integers, Share, later
+from privgp.types import Array, Integers, Share, added_field
 
 KNOTS = 25  # few enough that the map is smooth
 
@@ -34,7 +34,7 @@ class InputMap:
     share: Share = 0.0
     knots: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     ranks: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
-    plain: tuple[int, ...] | None = later(None)
+    plain: tuple[int, ...] | None = added_field(None)
 
     @property
     def key(self) -> tuple[object, ...]:

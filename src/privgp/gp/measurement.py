@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privgp.types import Array, NotNegative, Positive, later
+from privgp.types import Array, NotNegative, Positive, added_field
 
 SPARSE = 0.05  # share of entries up to which products with a large matrix skip the zeros
 LARGE = 200  # rows
@@ -62,7 +62,7 @@ class Functionals:
     fixed_gram: Annotated[Array, "measured measured"] | None = None
     scatter: Annotated[Array, "measured bins"] | None = None
     shares: Annotated[Array, "parts"] | None = None
-    energy_centre: Annotated[Array, "nodes"] | None = later(None)
+    energy_centre: Annotated[Array, "nodes"] | None = added_field(None)
 
     @cached_property
     def _sparse_weights(self) -> Array | csr_array:
@@ -182,9 +182,9 @@ class Measurement:
     energy: float | None
     energy_noise_std: NotNegative
     counts: Annotated[Array, "measured"] | None = None
-    is_laplace: bool | tuple[bool, ...] = later(False)
-    gram: Annotated[Array, "measured measured"] | None = later(None)
-    centre: float | None = later(None)
+    is_laplace: bool | tuple[bool, ...] = added_field(False)
+    gram: Annotated[Array, "measured measured"] | None = added_field(None)
+    centre: float | None = added_field(None)
 
     def check(self) -> None:
         """Refuse another number of answers than of values, as only a file can have it."""

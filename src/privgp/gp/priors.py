@@ -20,7 +20,7 @@ from privgp.gp.changes import SHAPES, Change, values
 from privgp.gp.input_maps import InputMap
 from privgp.gp.kernels.evaluate import check_kernel, constant_variance, diagonal, evaluate
 from privgp.gp.kernels.registry import kernel_tree
-from privgp.types import Array, Positive, later
+from privgp.types import Array, Positive, added_field
 
 COMMON_LENGTHSCALE_STD = 1.0
 OTHER_STD = 0.7
@@ -49,7 +49,7 @@ class Hyperparameters:
     noise_variance: Positive
     input_map: InputMap = field(default_factory=InputMap)
     weight: Positive = 1.0
-    changes: tuple[Change, ...] = later(())
+    changes: tuple[Change, ...] = added_field(())
 
     def smooth(self, X: Array, Z: Array | None = None) -> Array:
         """Covariances without the changes, (rows of X, rows of Z); Z is X by default."""

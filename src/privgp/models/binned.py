@@ -81,7 +81,7 @@ class BinnedMeans(SpendingRegressor):
 
     def fit(self, X: Table, y: Column) -> Self:
         """Measure once, with noise. The only call that spends."""
-        self._check_given(X, y)
+        self._check_call(X, y)
         check_budget(self.epsilon, self.delta, pure=self.noise in PURE)
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, tuple(LAWS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
@@ -27,7 +27,11 @@ from privgp.question.parameters import check_values
 from privgp.question.rules import LABELS, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.release import Release
-from privgp.types import Array, Bounds, Column, RandomState, Table
+from privgp.types import Array, Bounds, Column, RandomState, Table, UserData
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NO_OBSERVATION = (
     "observation=True is for numbers and counts: a new label is one of the classes, and predict_proba has "
@@ -169,13 +173,13 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
-        figure: Any = None,
+        figure: Figure | None = None,
         output: str | None = None,
         label: Any = None,
-        points: Any = None,
-    ) -> Any:
+        points: UserData = None,
+    ) -> Figure:
         """The probability of a class as a curve, map or slices with its 90% interval.
 
         ``label``: of the class, the last one unless given; ``output``: the name of the label; None: as

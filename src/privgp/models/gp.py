@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from importlib import import_module
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -16,7 +16,7 @@ from privgp.ledger.account import Account
 from privgp.models.load import ESTIMATORS
 from privgp.models.published import Published
 from privgp.models.rows.files import FileColumns, columns_of, inputs_to_fit, inputs_to_plan, rows_in
-from privgp.models.rows.fit import Exposed, fit_columns, plan_given, private_count, public_rows
+from privgp.models.rows.fit import Exposed, fit_columns, plan_for_rows, private_count, public_rows
 from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import measure_further
@@ -33,6 +33,9 @@ from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array, Bounds, Column, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 PUBLIC = (
     "inputs was not given, so every column that is no outcome counts as a public input, and the release "
@@ -120,7 +123,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         given = columns_of(self, table)
         names = self._input_names(given, inputs)
         asked, rows = self._plan_rows(given, names)
-        made = replace(plan_given(asked, rows), output_names=tuple(self._outcomes_by_name()))
+        made = replace(plan_for_rows(asked, rows), output_names=tuple(self._outcomes_by_name()))
         return with_column_names(made, names, self.groups)
 
     def fit(
@@ -193,7 +196,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         check_is_fitted(self)
         given = columns_of(self, table)
-        X, groups, exposed = self._rows(given, self._known_names(given), inputs_to_fit)
+        X, groups, exposed = self._rows(given, self._input_names_of_release(given), inputs_to_fit)
         private = self._outcome_columns(given, y)
         self._check_columns(given, X, y, groups)
         measure_further(self, X, private, groups, exposed, budget)
@@ -269,7 +272,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         with one_thread():
             return intervals(self._released, rows, levels)
 
-    def plot(self, *, figure: Any = None, observation: bool = False, points: Any = None) -> Any:
+    def plot(
+        self, *, figure: Figure | None = None, observation: bool = False, points: UserData = None
+    ) -> Figure:
         """The curve, map or slices of every outcome, one above the other."""
         from privgp.models.picture import plot_several
 
@@ -352,13 +357,13 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         counted = {one.exposure for one in declared.values()}
         exposures = {name: given[name] for name in given if name in counted}
         outcomes = {name: given[name] for name in declared} if has_names else y
-        self._check_given(X, outcomes, groups, exposures)
+        self._check_call(X, outcomes, groups, exposures)
 
     def _locate(self, X: UserData) -> Array:
         """Where the kernel has the rows of a table, which may have other columns too."""
         check_is_fitted(self)
         given = columns_by_name(X)
-        return rows_at(self, {name: given[name] for name in self._known_names(given)})
+        return rows_at(self, {name: given[name] for name in self._input_names_of_release(given)})
 
     def _prefixes(self) -> tuple[str, ...]:
         return self.output_names_ if isinstance(self.outcomes, Mapping) else ()
@@ -410,12 +415,12 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         for place, one in enumerate(self._outcomes_by_name().values()):
             if one.exposure is not None and one.exposure not in given:
                 raise ValueError(f"table has no column {one.exposure!r}, which an exposure names.")
-            if one.is_counted:
+            if one.has_rate:
                 column = None if one.exposure is None else given[one.exposure]
                 found[place] = check_exposure(column, rows)
         return found
 
-    def _known_names(self, given: Mapping[str, object]) -> list[str]:
+    def _input_names_of_release(self, given: Mapping[str, object]) -> list[str]:
         """The names of the inputs of the release, all of which the table has."""
         names = [str(name) for name in self.feature_names_in_]
         missing = absent(given, names)

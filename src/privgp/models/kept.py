@@ -65,7 +65,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, state: str | os.PathLike[str] | None
     ) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
-        self._check_given(X, y)
+        self._check_call(X, y)
         if state is not None:
             check_target(state, overwrite=False, form=FORM)
         return clone(self), *seeds(self)

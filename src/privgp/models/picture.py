@@ -18,6 +18,9 @@ from privgp.release.release import Release
 from privgp.types import Array, Table, UserData
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from privgp.models.published import Published
     from privgp.plan.inputs.inputs import Inputs
     from privgp.privacy.guarantee import Guarantee
@@ -76,8 +79,12 @@ def picture_of(release: Release, output: str, observation: bool) -> Released:
 
 
 def plot_several(
-    model: Published, ax: Any, figure: Any, observation: bool, points: UserData = None
-) -> Any:
+    model: Published,
+    ax: Axes | None,
+    figure: Figure | None,
+    observation: bool,
+    points: UserData = None,
+) -> Figure:
     """The curve, map or slices of every output, one above the other."""
     from privgp.pictures.curves import plot_each
 
@@ -107,7 +114,7 @@ def _picture(release: Release, values: Any, output: str, curve: str) -> Released
     return in_numbers(shown, release.parameters.columns)
 
 
-def on_paper(model: Published, released: Released, points: Any = None) -> Released:
+def on_paper(model: Published, released: Released, points: UserData = None) -> Released:
     """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
     promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
     release: Release = model._released
@@ -278,7 +285,7 @@ def part_of(total: Band, mean: Array, share: Array) -> Band:
     return low, high
 
 
-def released_function(kept: Kept, output: str) -> Released:
+def function_of_release(kept: Kept, output: str) -> Released:
     """The function over the range of its public inputs, or over its declared domain, with the range
     of its noise, in which the prediction without noise lies, point by point, and earlier answers.
     Drawing asks for 200 points, 1,024 on a map, 80 per slice: ValueError if fewer are left."""

@@ -82,7 +82,7 @@ def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
         protected, assumptions = _limits_of_several(plan, unit, told)
     else:
         protected, assumptions = unit.limit_change(told, plan.parts[0].max_change)
-    counted = not unit.private_inputs and any(part.outcome.is_counted for part in plan.parts)
+    counted = not unit.private_inputs and any(part.outcome.has_rate for part in plan.parts)
     return protected, (*assumptions, *((EXPOSURES,) if counted else ()))
 
 

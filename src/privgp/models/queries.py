@@ -93,7 +93,7 @@ def average_areas(
     else:
         if fixed is not None:
             raise ValueError("fixed is for inputs that X does not have: X has all of them.")
-        table, at, weights = _given(X, weights, plane, names)
+        table, at, weights = _read_rows(X, weights, plane, names)
         places = found.holding(at)
         empty = np.bincount(places[places >= 0], minlength=len(found.shapes)) == 0
         if empty.any():
@@ -133,7 +133,7 @@ def _rows(
     return columns
 
 
-def _given(
+def _read_rows(
     X: UserData, weights: UserData, plane: Plane, names: Any
 ) -> tuple[object, Array, object]:
     """The rows of X as the model takes them, where they lie, and their weights."""

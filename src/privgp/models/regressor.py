@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -47,6 +47,10 @@ from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table, UserData
 from privgp.vault.labels import seal_columns
 from privgp.vault.masked import Sealed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(eq=False, repr=False)
@@ -298,13 +302,13 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
-        figure: Any = None,
+        figure: Figure | None = None,
         output: str | None = None,
         observation: bool = False,
-        points: Any = None,
-    ) -> Any:
+        points: UserData = None,
+    ) -> Figure:
         """The released curve, map or slices as a figure; see privgp.models.picture.
 
         ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
@@ -349,7 +353,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
-        counted = [place for place, one in enumerate(self._alone()) if one._outcome().is_counted]
+        counted = [place for place, one in enumerate(self._alone()) if one._outcome().has_rate]
         return dict.fromkeys(counted, check_exposure(exposure, rows)) if counted else {}
 
     def _alone(self) -> tuple[Self, ...]:
@@ -419,5 +423,5 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
-    counts = model._outcome().is_counted and model.protect == "records"
+    counts = model._outcome().has_rate and model.protect == "records"
     return Exposures.of(np.ones(1), bounds) if counts else None

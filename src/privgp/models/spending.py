@@ -37,7 +37,7 @@ class SpendsAtFit:
     charged_: Receipt
     guarantee_: Guarantee
 
-    def _check_given(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
+    def _check_call(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
         if y is None:
             raise ValueError(

@@ -238,7 +238,7 @@ def plot_areas(
     output: str,
     coverage: float,
     about: tuple[float, float, str, bool],
-    figure: Any = None,
+    figure: Figure | None = None,
 ) -> Figure:
     """Draw both maps.
 

@@ -228,13 +228,13 @@ def error_without_privacy(plan: Part) -> float:
     targets, shares = some_targets(plan, MOST_TARGETS)
     with one_thread():
         squares = [
-            weight * float(shares @ plan.kind.variances_left(plan, model, targets))
+            weight * float(shares @ plan.kind.variances_without_noise(plan, model, targets))
             for weight, model in models_of(plan)
         ]
     return float(np.sqrt(sum(squares)))
 
 
-def left_by_rows(
+def variances_beyond_rows(
     model: Hyperparameters, inputs: Array, counts: Array, nodes: Array, targets: Array
 ) -> Array:
     """The variance of f at the targets given ``counts`` outputs at every input.
@@ -250,7 +250,9 @@ def left_by_rows(
     return node_smoother(kernel, nodes, (cross * (counts / noise)) @ cross.T, goal).variance
 
 
-def left_by_nodes(model: Hyperparameters, nodes: Array, row_gram: Array, targets: Array) -> Array:
+def variances_beyond_nodes(
+    model: Hyperparameters, nodes: Array, row_gram: Array, targets: Array
+) -> Array:
     """The same for rows that are only known by ``row_gram``: J J^T, J carrying nodes to rows."""
     nodes, goal = model.input_map(nodes), model.input_map(targets)
     K = evaluate(model.kernel, nodes)

@@ -15,7 +15,7 @@ from privgp.gp.input_maps import spreads
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins, PeopleBins, PeopleHalvedBins
-from privgp.plan.designs.earlier import Earlier, hypotheses_given, relative
+from privgp.plan.designs.earlier import Earlier, hypotheses_after_earlier, relative
 from privgp.plan.designs.hypotheses import (
     Masses,
     Weighed,
@@ -31,7 +31,7 @@ from privgp.plan.features.features import Features, PeopleFeatures
 from privgp.plan.inputs.tally import Tally
 from privgp.plan.outcomes.labels import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
 from privgp.plan.strategy import (
-    Crowd,
+    EqualRows,
     GroupSums,
     OutputSums,
     strategy_for_rows,
@@ -88,12 +88,12 @@ class Task:
         return None if each is None else each / self.priors[0].start.noise_variance
 
     @property
-    def crowd(self) -> Crowd:
+    def crowd(self) -> EqualRows:
         """The rows, each with weight 1."""
         each = self.scatter
         if each is None:
-            return Crowd(self.counts)
-        return Crowd(self.counts, np.bincount(self.index, each).astype(float))
+            return EqualRows(self.counts)
+        return EqualRows(self.counts, np.bincount(self.index, each).astype(float))
 
     @cached_property
     def factors(self) -> list[Nystrom]:
@@ -110,9 +110,9 @@ class Task:
     def _of_equal_rows(self) -> list[Hypothesis]:
         return self._of(self.crowd)
 
-    def _of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
+    def _of(self, rows: EqualRows | OutputSums) -> list[Hypothesis]:
         if self.earlier is not None:
-            return self._given_earlier(self.inputs, self.nodes, rows, *self.goal)
+            return self._after_earlier(self.inputs, self.nodes, rows, *self.goal)
         models = design_models(self.priors)
         return hypotheses_for(models, self.inputs, self.nodes, rows, *self.goal, self.factors)
 
@@ -138,7 +138,7 @@ class Task:
     def _scales_of_equal_rows(self) -> list[Hypothesis]:
         return self._scales_of(self.crowd)
 
-    def _scales_of(self, rows: Crowd | OutputSums) -> list[Hypothesis]:
+    def _scales_of(self, rows: EqualRows | OutputSums) -> list[Hypothesis]:
         models = design_models(self.priors)
         inputs, (targets, weights) = self.inputs[self.sample], self.goal
         every = slice(0, None, -(-len(targets) // SAMPLE))
@@ -148,16 +148,16 @@ class Task:
         ratio = masses.sum() / masses[self.sample].sum()
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
         if self.earlier is not None:
-            return self._given_earlier(inputs, nodes, sampled, goal, weights[every])
+            return self._after_earlier(inputs, nodes, sampled, goal, weights[every])
         models = several_scales(models) if self.question.adapts else models
         return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
 
-    def _given_earlier(
+    def _after_earlier(
         self, inputs: Array, nodes: Integers, rows: Weighed, targets: Array, weights: Array
     ) -> list[Hypothesis]:
         assert self.earlier is not None
         factors = factors_of(self.earlier.models_to_serve, inputs, nodes)
-        return hypotheses_given(self.earlier, inputs, rows, targets, weights, factors)
+        return hypotheses_after_earlier(self.earlier, inputs, rows, targets, weights, factors)
 
     def scales(self, strategy: OutputSums) -> list[Hypothesis]:
         """The same with shorter and longer lengthscales, on the sample."""

@@ -10,10 +10,10 @@ import numpy as np
 
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.accuracy import left_by_nodes, left_by_rows
+from privgp.plan.accuracy import variances_beyond_nodes, variances_beyond_rows
 from privgp.plan.bins import bins
 from privgp.plan.bins.bins import Bins, Grid
-from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.designs.hypotheses import (
     design_models,
     exact_certificate,
@@ -22,8 +22,8 @@ from privgp.plan.designs.hypotheses import (
 )
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, residual_factors
 from privgp.plan.outcomes.exposures import Exposures
-from privgp.plan.strategy import Crowd
-from privgp.types import Array, Integers, Positive, Within, later
+from privgp.plan.strategy import EqualRows
+from privgp.types import Array, Integers, Positive, Within, added_field
 
 if TYPE_CHECKING:
     from privgp.plan.part import Part
@@ -62,7 +62,7 @@ class Outputs:
     chosen: Integers = field(repr=False)
     unbiased: Unbiased | None = field(repr=False, default=None)
     design_gap: Annotated[float, Within(infinite=True)] | None = None
-    cells: int | None = later(None)
+    cells: int | None = added_field(None)
 
     @property
     def unit(self) -> float | None:
@@ -106,13 +106,13 @@ class Outputs:
         """What is measured of f depends neither on the noise nor on the model."""
         return plan.functionals
 
-    def variances_left(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
+    def variances_without_noise(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were the outputs themselves published."""
         nodes, strategy = plan.functionals.nodes, cast(Any, plan.strategy)
         if strategy.distinct_inputs is None:
-            return left_by_nodes(model, nodes, plan.functionals.energy_gram, targets)
+            return variances_beyond_nodes(model, nodes, plan.functionals.energy_gram, targets)
         counts = strategy.per_input(strategy.sizes)
-        return left_by_rows(model, self.inputs, counts, nodes, targets)
+        return variances_beyond_rows(model, self.inputs, counts, nodes, targets)
 
     def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
@@ -188,7 +188,7 @@ class Records:
     totals: ClassVar[str] = "records and their values over bins of the declared domain"
     x_bounds: tuple[tuple[float, float], ...]
     default_kernel: bool
-    rate: Positive | None = later(None)
+    rate: Positive | None = added_field(None)
 
     @property
     def unit(self) -> float | None:
@@ -222,15 +222,15 @@ class Records:
         self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f, given counts as uncertain as this noise leaves them."""
-        counts = counts_given(strategy, strategy.count_std(noise.std), None)
+        counts = counts_after_noise(strategy, strategy.count_std(noise.std), None)
         return bin_functionals(strategy, *counts, model, unit=self.unit)
 
-    def variances_left(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
+    def variances_without_noise(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were even records themselves published."""
         low, high = np.array(self.x_bounds).T
         grid = Grid(low, high, (FINE[len(low)],) * len(low))
         even = np.full(grid.count, plan.rows / grid.count) * (self.unit or 1.0)
-        return left_by_rows(model, grid.centres(), even, grid.centres(), targets)
+        return variances_beyond_rows(model, grid.centres(), even, grid.centres(), targets)
 
     def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """The expected mean square at the targets, and the least that Gaussian noise allows.
@@ -277,6 +277,6 @@ def even_hypotheses(
     bins: Bins, models: Sequence[Hyperparameters], targets: Array, unit: float | None = None
 ) -> list[Hypothesis]:
     """The models for records spread evenly over the bins' centres, as if that were known."""
-    even = Crowd(np.full(bins.count, bins.rows / bins.count) * (unit or 1.0))
+    even = EqualRows(np.full(bins.count, bins.rows / bins.count) * (unit or 1.0))
     goal = targets, np.ones(len(targets))
     return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)

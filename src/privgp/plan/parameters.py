@@ -34,7 +34,7 @@ from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
 from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
-from privgp.types import Array, Pair, Positive, Share, UserData, Within, later
+from privgp.types import Array, Pair, Positive, Share, UserData, Within, added_field
 from privgp.types import Count as Rows
 
 OBJECTIVES, RECONSTRUCTIONS = choices("objective"), choices("reconstruct")
@@ -72,12 +72,12 @@ class Parameters:
     reconstruct: Annotated[str, RECONSTRUCTIONS]
     hyperparameters: Annotated[str, LEARNING]
     mechanism: Annotated[str, MECHANISMS]
-    max_change: Positive | None = later(None)
-    likelihood: Annotated[str, LIKELIHOODS] = later("gaussian")
-    shares: tuple[Positive, ...] | None = later(None)
-    columns: Inputs | None = later(None)
-    most_rows: Annotated[int, Within(1, LARGEST)] | None = later(None)
-    residuals: Annotated[str, STAGES] = later("auto")
+    max_change: Positive | None = added_field(None)
+    likelihood: Annotated[str, LIKELIHOODS] = added_field("gaussian")
+    shares: tuple[Positive, ...] | None = added_field(None)
+    columns: Inputs | None = added_field(None)
+    most_rows: Annotated[int, Within(1, LARGEST)] | None = added_field(None)
+    residuals: Annotated[str, STAGES] = added_field("auto")
 
     @property
     def change(self) -> float | tuple[float, ...]:
@@ -367,7 +367,7 @@ class MadeFor:
     parameters: AnyParameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
-    exposure: str | None = later(None)
+    exposure: str | None = added_field(None)
 
 
 def _pairs(bounds: object) -> Any:

@@ -249,7 +249,7 @@ class Part:
         stages; Laplace noise counts by its std."""
         if self.residuals is not None:
             scatters = scatters_of(self.priors[0], self.half_width)
-            left = self.residuals.noise_left(self.noise, self.noises, scatters)
+            left = self.residuals.noise_of_both(self.noise, self.noises, scatters)
             return replace(self, noise=self.noise.with_size(self.noise.size, left), residuals=None)
         return self if self.earlier is None else self.earlier.as_one(self)
 

@@ -26,7 +26,7 @@ from privgp.privacy.sensitivity import (
     square_change,
     total_sensitivity,
 )
-from privgp.types import Array, Integers, Within, later
+from privgp.types import Array, Integers, Within, added_field
 
 # With several rows per person the energy row costs budget; this weight costs 3% of the noise.
 SHARED_ENERGY_WEIGHT = 0.5
@@ -198,10 +198,10 @@ class OutputSums(Sums):
     energy_weight: float
     energy_shares: Array
     law: Annotated[str, NOT_PURE] = GAUSSIAN
-    change: Change = later(WHOLE)
-    expected: Array | None = later(None)
-    tally: Tally | None = later(None)
-    scatter: Array | None = later(None)
+    change: Change = added_field(WHOLE)
+    expected: Array | None = added_field(None)
+    tally: Tally | None = added_field(None)
+    scatter: Array | None = added_field(None)
 
     @property
     def sizes(self) -> Array:
@@ -401,7 +401,7 @@ class GroupSums(OutputSums):
 
 
 @dataclass(frozen=True)
-class Crowd:
+class EqualRows:
     """Rows of weight 1: all that a design needs to know of them.
 
     Attributes
@@ -489,7 +489,7 @@ def strategy_for_rows(
     ones, weight = np.ones(len(index)), energy_weight(change) if energy else 0.0
     if tally is not None:
         several, more = people is not None, {"change": change, "expected": expected, "tally": tally}
-        weight = _shared_weight(change) if several and energy else weight
+        weight = _common_weight(change) if several and energy else weight
         allowed = np.sqrt(1.0 - (weight * square_change(change) / change) ** 2) if several else 1.0
         scale = tally.weights * np.where(tally.each > 1, allowed, 1.0)
         return OutputSums(B, index, scale, people, weight, tally.weights, **more)  # type: ignore[arg-type]
@@ -500,7 +500,7 @@ def strategy_for_rows(
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
         moved = square_change(change) / change
-        weight = _shared_weight(change) if energy else 0.0
+        weight = _common_weight(change) if energy else 0.0
         allowed[counts > 1] = np.sqrt(1.0 - (weight * moved) ** 2)
     scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people), 1e-300))
     if equal_weights:
@@ -511,7 +511,7 @@ def strategy_for_rows(
     return OutputSums(B, index, *weights, change=change, expected=expected, scatter=scatter)
 
 
-def _shared_weight(change: float) -> float:
+def _common_weight(change: float) -> float:
     """The weight of the energy beside people with several rows."""
     return 0.5 * SHARED_ENERGY_WEIGHT * change / square_change(change)
 

@@ -198,7 +198,7 @@ class PublicInputs:
     tally: Tally | None = None
 
     @classmethod
-    def tallied(cls, tally: Tally) -> PublicInputs:
+    def of_tally(cls, tally: Tally) -> PublicInputs:
         """Many rows, whose people are told apart by a number each."""
         people = None if tally.people is None else np.arange(tally.people)
         return cls(tally.coordinates, people, tally)

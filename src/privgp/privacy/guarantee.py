@@ -17,7 +17,7 @@ from scipy.special import expit
 from privgp.privacy.budget import check_budget, gaussian_delta, gaussian_multiplier, least_epsilon
 from privgp.privacy.protected import LABELLED_RECORDS, RECORDS, SAME_RECORDS, VALIDATION, Protected
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
-from privgp.types import NotNegative, Positive, Share, later
+from privgp.types import NotNegative, Positive, Share, added_field
 
 MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, which promises no less
 
@@ -206,7 +206,7 @@ class Guarantee:
     delta_slack: Share = 0.0
     path_curves: tuple[PathCurve, ...] = ()
     pure_epsilons: tuple[Positive, ...] = ()
-    others: tuple[Event, ...] = later(())
+    others: tuple[Event, ...] = added_field(())
 
     def check(self) -> None:
         """Refuse what no mechanism guarantees, as only a file can have it.

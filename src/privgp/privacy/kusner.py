@@ -147,7 +147,7 @@ class KusnerConstants:
         """The noise on the released score, on a lattice: pure, of ``epsilon``."""
         return laplace_noise(self.epsilon, 1, self.value_sensitivity, 0.0)
 
-    def setting_bound(self, a: float) -> float:
+    def setting_limit(self, a: float) -> float:
         """Theorem 2: mu_T at the chosen setting is at most this too small.
 
         It fails with probability at most delta + e^-a.
@@ -156,7 +156,7 @@ class KusnerConstants:
         chance = math.log(self.settings) + a
         return root + 2.0 * self.mean_sensitivity / self.epsilon * chance
 
-    def value_bound(self, a: float) -> float:
+    def value_limit(self, a: float) -> float:
         """Theorems 4 and 6: the released value is within this of the best, but for probability
         delta + e^-a. As printed: theorem 4's first term lacks a factor sigma <= 1."""
         if self.noise_free:

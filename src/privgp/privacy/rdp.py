@@ -80,9 +80,9 @@ class PathCurve:
         guess = min(math.sqrt(costs / slope), 1.0) if slope > 0.0 else 1.0
         least = 1.01 * order / self.charge_limit if self.charge_limit > 0 else math.inf
         steps = (max(guess * factor, least) for factor in (0.25, 0.5, 1.0, 2.0, 4.0))
-        return min(self._triangle_bound(order, step) for step in steps)
+        return min(self._triangle_limit(order, step) for step in steps)
 
-    def _triangle_bound(self, order: float, step: float) -> float:
+    def _triangle_limit(self, order: float, step: float) -> float:
         """From drawn to promised law, to its neighbour, and back: two weak triangle inequalities.
         Orders grow by ``step``; the charge holds from 2 on, and divergences grow with the order."""
         first = max(order * (1.0 + step) / step, 2.0)
@@ -222,7 +222,7 @@ def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> f
     if not last > 0.0:  # rounding cannot be bounded
         return math.inf
 
-    def bound_at(step: float) -> float:
+    def limit_at(step: float) -> float:
         order = 1.0 + step
         if not 1.0 < order < limit:
             return math.inf
@@ -231,13 +231,13 @@ def _least(value: Callable[[float, float], float], curves: Sequence[Curve]) -> f
     first = min(SMALLEST_STEP, 1e-3 * last)
     near_the_end = last * (1.0 - np.geomspace(0.5, 1e-6, GRID // 4))
     steps = np.unique(np.concatenate([np.geomspace(first, last, GRID), near_the_end]))
-    values = np.array([bound_at(float(step)) for step in steps])
+    values = np.array([limit_at(float(step)) for step in steps])
     best = int(np.argmin(values))
     if not values[best] < math.inf:
         return math.inf
     low, high = steps[max(best - 1, 0)], steps[min(best + 1, len(steps) - 1)]
     refined = minimize_scalar(
-        lambda t: bound_at(math.exp(t)),
+        lambda t: limit_at(math.exp(t)),
         bounds=(math.log(low), math.log(high)),
         method="bounded",
         options={"xatol": 1e-10},

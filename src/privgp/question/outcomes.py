@@ -110,7 +110,7 @@ class Outcome(Protocol):
         The name of the public column that counts are counted over.
     functions : int
         How many functions are learned of it.
-    is_counted : bool
+    has_rate : bool
         Whether it has a rate, in multiples of a unit, over an exposure.
     has_squares : bool
         Whether squared values tell more than values.
@@ -129,7 +129,7 @@ class Outcome(Protocol):
     @property
     def functions(self) -> int: ...
     @property
-    def is_counted(self) -> bool: ...
+    def has_rate(self) -> bool: ...
     @property
     def has_squares(self) -> bool: ...
     @property
@@ -169,7 +169,7 @@ class Number:
     estimator: ClassVar[str] = REGRESSOR
     exposure: ClassVar[None] = None
     functions: ClassVar[int] = 1
-    is_counted: ClassVar[bool] = False
+    has_rate: ClassVar[bool] = False
     has_squares: ClassVar[bool] = True
     scatters: ClassVar[bool] = True
     wording: ClassVar[Wording] = NUMBER_WORDING
@@ -215,7 +215,7 @@ class Count:
 
     estimator: ClassVar[str] = REGRESSOR
     functions: ClassVar[int] = 1
-    is_counted: ClassVar[bool] = True
+    has_rate: ClassVar[bool] = True
     has_squares: ClassVar[bool] = False
     scatters: ClassVar[bool] = True
     wording: ClassVar[Wording] = COUNT_WORDING
@@ -261,7 +261,7 @@ class Label:
 
     estimator: ClassVar[str] = CLASSIFIER
     exposure: ClassVar[None] = None
-    is_counted: ClassVar[bool] = False
+    has_rate: ClassVar[bool] = False
     has_squares: ClassVar[bool] = False
     scatters: ClassVar[bool] = False
     bounds: ClassVar[tuple[Pair, ...]] = ()

@@ -22,7 +22,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.outcomes.links import LABEL_VARIANCE, latent_prior
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
-from privgp.plan.plan import Plan, split_measured
+from privgp.plan.plan import Plan, split_numbers
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
@@ -127,7 +127,7 @@ def learn_release(
 
     """
     drawn = []
-    each_part = zip(plan.parts, split_measured(plan, measured), asked.parts(), strict=True)
+    each_part = zip(plan.parts, split_numbers(plan, measured), asked.parts(), strict=True)
     for place, (part, numbers, own) in enumerate(each_part):
         numbers = part.kind.read_measurement(part, numbers)
         known = None if before is None else before.parts[place]

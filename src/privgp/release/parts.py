@@ -23,7 +23,7 @@ from privgp.release.classes import Probabilities, outcomes_of
 from privgp.release.rates import rate_posterior
 from privgp.release.spendings import AnySpending, Spending, as_one, combine_guarantees
 from privgp.storage.archive import DamagedFile, require
-from privgp.types import Array, Positive, later
+from privgp.types import Array, Positive, added_field
 
 MOST_MODELS = 256
 SAME_EPSILON = 1e-9  # composed elsewhere, its last digits may differ
@@ -131,7 +131,7 @@ class Function:
 
     measurement: Measurement
     models: tuple[Hyperparameters, ...]
-    fixed_gram: Annotated[Array, "measured measured"] | None = later(None)
+    fixed_gram: Annotated[Array, "measured measured"] | None = added_field(None)
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,10 @@ class Part:
     functionals: Functionals
     models: tuple[Hyperparameters, ...]
     noise_variance: Positive
-    at_targets: AtTargets | None = later(None)
-    unit_rate: Positive | None = later(None)
-    further: tuple[Function, ...] = later(())
-    spent: tuple[AnySpending, ...] = later(())
+    at_targets: AtTargets | None = added_field(None)
+    unit_rate: Positive | None = added_field(None)
+    further: tuple[Function, ...] = added_field(())
+    spent: tuple[AnySpending, ...] = added_field(())
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -192,7 +192,7 @@ class Part:
         require(self.functionals.nodes.shape[1] == columns, "its number of columns is broken")
         _check_bins(self.functionals, self.measurement, records=asked.protect == "records")
         outcome = asked.outcome()
-        require((self.unit_rate is not None) == outcome.is_counted, "its unit of rates is broken")
+        require((self.unit_rate is not None) == outcome.has_rate, "its unit of rates is broken")
         made, unbiased = self.at_targets, asked.reconstruct == "unbiased"
         require((made is not None) == unbiased, "its parameters are not those of its release")
         if made is not None:

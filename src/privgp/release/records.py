@@ -14,7 +14,7 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.bins.bins import Bins
-from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.features.features import Features
 from privgp.plan.features.masses import TOTAL_PRECISION, feature_functionals, precision_of
 from privgp.plan.inputs.inputs import Inputs
@@ -35,7 +35,7 @@ class RecordsInBins:
     @classmethod
     def of(cls, bins: Bins, measurement: Measurement, noise_std: float) -> Self:
         """Given the measured counts; ``noise_std``: of every measured number."""
-        return cls(bins, *counts_given(bins, bins.count_std(noise_std), measurement.counts))
+        return cls(bins, *counts_after_noise(bins, bins.count_std(noise_std), measurement.counts))
 
     def functionals(
         self, measurement: Measurement, start: Hyperparameters, unit: float | None = None
@@ -105,8 +105,8 @@ class RecordsAtPoints:
     def of(cls, features: Features, measurement: Measurement, noise_std: float) -> Self:
         """Given the measured Gram matrix; ``noise_std``: of every measured number."""
         assert measurement.gram is not None
-        points, masses = masses_given(features, measurement.gram, noise_std)
-        covariance = covariance_given(features, points, masses, noise_std)
+        points, masses = masses_after_noise(features, measurement.gram, noise_std)
+        covariance = covariance_after_noise(features, points, masses, noise_std)
         return cls(features, points, masses, covariance)
 
     def functionals(
@@ -131,7 +131,7 @@ class RecordsAtPoints:
         return part_ranked_by_masses(self.features, self.points, self.masses, prior, inputs)
 
 
-def masses_given(features: Features, gram: Array, noise_std: float) -> tuple[Array, Array]:
+def masses_after_noise(features: Features, gram: Array, noise_std: float) -> tuple[Array, Array]:
     """The points, (points, inputs), and the masses that explain the noisy Gram matrix best."""
     low, high, rows = features.low, features.high, features.rows
     rng = np.random.default_rng(0)
@@ -167,7 +167,9 @@ def _fit_masses(features: Features, phi: Array, gram: Array, noise_std: float) -
     return np.asarray(nnls(root.T, np.linalg.solve(root, pulled), maxiter=30 * len(phi))[0])
 
 
-def covariance_given(features: Features, points: Array, masses: Array, noise_std: float) -> Array:
+def covariance_after_noise(
+    features: Features, points: Array, masses: Array, noise_std: float
+) -> Array:
     """Of the masses: each was as uncertain as it is large, and records may lie beside the points."""
     precision = precision_of(features, features.at(points), noise_std)
     precision.flat[:: len(masses) + 1] += 1.0 / masses**2

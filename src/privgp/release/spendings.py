@@ -14,7 +14,7 @@ from privgp.plan.choice import OfRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.guarantee import Guarantee, compose, in_parallel
-from privgp.types import Array, Count, NotNegative, Positive, Within, later
+from privgp.types import Array, Count, NotNegative, Positive, Within, added_field
 
 FROM_THEM = "; everything else is computed from them"
 ONE_BATCH_EACH = (
@@ -109,9 +109,9 @@ class RecordsSpending(Spending):
     one_batch_each: ClassVar[str] = ONE_BATCH_OF_RECORDS
     same: ClassVar[str] = SAME_RECORDS
     strategy: OfRecords
-    counts: Annotated[Array, "*"] | None = later(None)
-    gram: Annotated[Array, "* *"] | None = later(None)
-    centre: float | None = later(None)
+    counts: Annotated[Array, "*"] | None = added_field(None)
+    gram: Annotated[Array, "* *"] | None = added_field(None)
+    centre: float | None = added_field(None)
 
     @property
     def measurement(self) -> Measurement:

@@ -16,10 +16,10 @@ from starlette.exceptions import HTTPException
 
 from privgp.ledger.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, pages
-from privgp.server.answers import Answers
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
+from privgp.server.jobs.answers import Answers
 from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings
@@ -69,7 +69,8 @@ def application(settings: Settings) -> FastAPI:
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _http)
-    made.add_middleware(Guard, settings=settings, store=work.store)
+    queues = {"predictions": predictors.turns}
+    made.add_middleware(Guard, settings=settings, store=work.store, turns=queues)
     return made
 
 

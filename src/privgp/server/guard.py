@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
 import logging
 import re
@@ -17,10 +18,11 @@ from typing import Any
 from anyio import CancelScope
 
 from privgp.ledger.errors import LedgerUnreachable
+from privgp.server.jobs.turns import Busy, Turns
+from privgp.server.metrics import KIND, OTHER, Metrics
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
 from privgp.server.store.store import Store
-from privgp.server.turns import Busy, Turns
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -48,6 +50,8 @@ HEADERS = {
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
+METRICS = "/metrics"
+GONE = 499  # the client went away before it was answered
 MOST_BUCKETS = 10_000
 LONGEST_LENGTH = 20  # digits
 log = logging.getLogger("privgp.server")
@@ -87,6 +91,7 @@ class Request:
         self._last = asyncio.get_running_loop().time() + settings.body_seconds
         self._body: bytes | None = None
         self._read, self._complete, self._started = 0, False, False
+        self.status = GONE
         self._problem: type[Exception] | None = None
 
     async def read_body(self) -> None:
@@ -109,7 +114,7 @@ class Request:
         if self._problem is not None:  # whatever the application made of it
             raise self._problem
         if message["type"] == "http.response.start":
-            self._started = True
+            self._started, self.status = True, message["status"]
             there = {name for name, _ in message["headers"]}
             added = [pair for pair in HEADERS.items() if pair[0] not in there]
             message = {**message, "headers": [*message["headers"], *added]}
@@ -120,6 +125,12 @@ class Request:
         if not self._started:
             self._problem = None
             await _refuse(self.send, status, sentence)
+
+    async def send_text(self, body: bytes, kind: str) -> None:
+        """Answer with a text."""
+        headers = [(b"content-type", kind.encode("ascii")), (b"content-length", b"%d" % len(body))]
+        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
 
     async def cancel_if_gone(self, scope: CancelScope) -> None:
         """Cancel what is done for a client that goes away."""
@@ -167,16 +178,25 @@ class Guard:
     app : the application
     settings : of the server
     store : knows the keys
+    turns : further queues that are counted, by name
 
     """
 
-    def __init__(self, app: Application, settings: Settings, store: Store) -> None:
+    def __init__(
+        self,
+        app: Application,
+        settings: Settings,
+        store: Store,
+        turns: dict[str, Turns] | None = None,
+    ) -> None:
         self.application, self.settings, self.store = app, settings, store
         self._keys = Rates(settings.requests_per_second, settings.burst)
         self._addresses = Rates(settings.requests_per_second, settings.burst)
         self._accepted: Counter[str] = Counter()  # requests by key, or by address without one
         own = settings.max_requests_per_key
         self._turns, self._uploads = Turns(settings.threads, own), Turns(settings.threads, own)
+        queues = {"requests": self._turns, "uploads": self._uploads, **(turns or {})}
+        self.metrics = Metrics(store, queues)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -184,7 +204,11 @@ class Guard:
         elif scope["type"] == "http" and scope["path"] == "/health":
             await _answer_health(send)  # whatever else there is to do
         elif scope["type"] == "http":
-            await self._guard_request(scope, Request(self.settings, scope["path"], receive, send))
+            request, start = Request(self.settings, scope["path"], receive, send), time.monotonic()
+            await self._guard_request(scope, request)
+            route = getattr(scope.get("route"), "path", OTHER)
+            seconds = time.monotonic() - start
+            self.metrics.count(scope["method"], route, request.status, seconds)
 
     @contextmanager
     def _place(self, owner: str, anonymous: bool) -> Iterator[bool]:
@@ -213,6 +237,8 @@ class Guard:
             who = await asyncio.to_thread(self._who, headers)
         except LedgerUnreachable:
             return await refuse(503, "The server cannot reach its database: try again later.")
+        if path == METRICS and self._may_count(headers):
+            return await request.send_text(await asyncio.to_thread(self.metrics.page), KIND)
         address = (scope.get("client") or ("",))[0]
         allowed = self._addresses.allow(address) if who is None else self._keys.allow(who.key)
         if not allowed:
@@ -269,6 +295,11 @@ class Guard:
     async def _hand_on(self, scope: Message, request: Request, turns: Turns, owner: str) -> None:
         async with turns.turn(owner, self.settings.max_wait_seconds):
             await self.application(scope, request.receive, request.send)
+
+    def _may_count(self, headers: dict[bytes, bytes]) -> bool:
+        """Whether a request has the token of the metrics."""
+        token, given = self.settings.metrics_token, headers.get(b"authorization", b"")
+        return token is not None and hmac.compare_digest(given, f"Bearer {token}".encode())
 
     def _accepts_host(self, host: bytes | None) -> bool:
         """Whether requests to this name are for this server; a page of another name is not."""

@@ -43,6 +43,14 @@ class Settings(BaseSettings):
         Path | None,
         Field(description="Ed25519 key that signs the ledger's entries; default: a file in `data`"),
     ] = None
+    metrics_token: Annotated[
+        str | None,
+        Field(
+            min_length=16,
+            repr=False,
+            description="text that `/metrics` asks for; default: there are no metrics",
+        ),
+    ] = None
     secure: Annotated[bool, Field(description="send sign-in cookies over TLS only")] = False
     hosts: Annotated[
         tuple[str, ...],

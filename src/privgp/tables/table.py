@@ -151,7 +151,7 @@ def kind_of(cells: Cells) -> str | None:
     """The kind of the cells: "number", "boolean", "date" or "category"; None if mixed."""
     if cells.dtype.kind != "O":
         return PLAIN.get(cells.dtype.kind)
-    present = [cell for cell in cells if not is_missing(cell)]
+    present = [cell for cell in cells if not has_no_value(cell)]
     for kind, types in OBJECTS if present else ():
         if all(isinstance(cell, types) for cell in present):
             return kind
@@ -164,12 +164,12 @@ def holds_others(cells: Cells) -> bool:
         return False
     known = tuple(types for _, types in OBJECTS)
     return any(
-        not is_missing(cell) and not any(isinstance(cell, types) for types in known)
+        not has_no_value(cell) and not any(isinstance(cell, types) for types in known)
         for cell in cells
     )
 
 
-def is_missing(cell: object) -> bool:
+def has_no_value(cell: object) -> bool:
     """None, NaN, NaT, NA, or an empty text."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return True
@@ -179,7 +179,7 @@ def is_missing(cell: object) -> bool:
         return True
 
 
-def missing_cells(cells: Cells) -> Cells:
+def cells_without_value(cells: Cells) -> Cells:
     """Which cells are missing, (rows,) of bool."""
     if cells.dtype.kind == "M":
         return np.isnat(cells)
@@ -187,7 +187,7 @@ def missing_cells(cells: Cells) -> Cells:
         return np.isnan(cells)
     if cells.dtype.kind in "iub":
         return np.zeros(len(cells), dtype=bool)
-    return np.array([is_missing(cell) for cell in cells], dtype=bool)
+    return np.array([has_no_value(cell) for cell in cells], dtype=bool)
 
 
 def _cells(column: UserData) -> Cells:
@@ -262,7 +262,7 @@ def in_memory(given: object) -> Any:
     GeoDataFrame as a place; all else as it is."""
     if hasattr(given, "active_geometry_name"):
         return _with_place(given)
-    frame = None if isinstance(given, np.ndarray | Mapping | Sequence) else _found_frame(given)
+    frame = None if isinstance(given, np.ndarray | Mapping | Sequence) else _find_frame(given)
     if frame is None or frame.implementation in KNOWN:
         return given if frame is None else frame.to_native()
     return frame.to_polars()
@@ -287,13 +287,13 @@ def _with_place(given: UserData) -> Table:
 
 
 def _frame(table: object) -> nw.DataFrame[Any]:
-    found = _found_frame(table)
+    found = _find_frame(table)
     if found is None:
         raise ValueError(NO_TABLE)
     return found
 
 
-def _found_frame(table: Any) -> nw.DataFrame[Any] | None:
+def _find_frame(table: Any) -> nw.DataFrame[Any] | None:
     """The frame of any library that narwhals reads, a lazy one collected; None if it is none."""
     try:
         frame = nw.from_native(table)

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from privgp.types import Array, Column, Integers, Table, UserData
 from privgp.vault.masked import Sealed, unseal
 from privgp.vault.validate import check_output_columns, check_outputs
-from privgp.vault.values import NUMBER, TEXT, column, is_missing, is_plain, label, read_label
+from privgp.vault.values import NUMBER, TEXT, column, has_no_value, is_plain, label, read_label
 
 NO_CLASS = -1.0
 SOME = "y must have a label in every row, without NaN or infinity."
@@ -64,7 +64,7 @@ def label_codes(y: Column, classes: Sequence[object], rows: int) -> Array:
             codes[found == name] = place
         return codes
     labels = [label(value) for value in found]
-    if any(each is None and is_missing(value) for each, value in zip(labels, found, strict=True)):
+    if any(each is None and has_no_value(value) for each, value in zip(labels, found, strict=True)):
         raise ValueError(SOME)
     places = {label(name): float(place) for place, name in enumerate(classes)}
     return np.array([places.get(each, NO_CLASS) for each in labels])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privgp.plan.inputs.inputs import Inputs
-from privgp.tables.table import Table, missing_cells
+from privgp.tables.table import Table, cells_without_value
 from privgp.tables.texts import NOTHING
 from privgp.types import Array, UserData
 from privgp.vault.masked import Sealed, unseal
@@ -115,7 +115,7 @@ def seal_magnitudes(values: Sealed, ends: Array) -> Sealed:
 
 def _coordinates(column: Any, table: Table) -> Array:
     cells = [table.column(name) for name in column.names]
-    if any(missing_cells(each).any() for each in cells):
+    if any(cells_without_value(each).any() for each in cells):
         raise ValueError
     if column.numeric:
         cells = [_numerals(each) for each in cells]

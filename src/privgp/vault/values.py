@@ -289,7 +289,7 @@ def _normalise_person(text: str) -> str | None:
         return text
 
 
-def is_missing(value: object) -> bool:
+def has_no_value(value: object) -> bool:
     """Whether a value is None, NaN, infinite or another mark of what is not there."""
     try:
         return identity(value) is None

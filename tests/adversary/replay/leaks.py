@@ -31,8 +31,8 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import promise_of
 from privgp.release.certificate.wording import guideline
 from privgp.server import api, guard
-from privgp.server.answers import predict_points
 from privgp.server.app import _answer_refusal, _error
+from privgp.server.jobs.answers import predict_points
 from privgp.server.views.page import certificate_context
 from privgp.storage import archive
 from tests.adversary.mechanisms import FoundBounds

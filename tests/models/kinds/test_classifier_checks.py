@@ -21,7 +21,7 @@ class Declaring(PrivateGPClassifier):
     """Declares the classes that a check has made up, as its data holder would."""
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, plan: Any = None) -> Declaring:
-        self._check_given(X, y)
+        self._check_call(X, y)
         settings = {**self.get_params(deep=False), "classes": np.unique(np.asarray(y))}
         fitted = vars(PrivateGPClassifier(**settings).fit(X, y, groups=groups, plan=plan))
         vars(self).update({name: fitted[name] for name in fitted if name not in settings})

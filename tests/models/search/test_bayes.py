@@ -101,7 +101,7 @@ def test_the_plan_shows_the_papers_theorems():
     assert plan.constants is not None
     assert (plan.constants.epsilon, plan.constants.delta) == (0.5, 5e-6)
     bounds = plan.theorem_bounds(3.0)
-    assert bounds["setting"] == pytest.approx(0.25 * plan.constants.setting_bound(3.0))
+    assert bounds["setting"] == pytest.approx(0.25 * plan.constants.setting_limit(3.0))
     assert f"{bounds['value']:.3g}" in plan.describe()
     assert search().plan(10).theorem_bounds() == {}
 

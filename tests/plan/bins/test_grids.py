@@ -21,7 +21,7 @@ from privgp.plan.bins.build import (
     best_pure_bins,
     design_models,
 )
-from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.build import Budget, Question
 from privgp.plan.inputs.start import initial_priors
 from privgp.privacy.noise import LAPLACE, gaussian_noise
@@ -85,7 +85,7 @@ def simulated_error(bins: Bins, prior, noise: float, targets, draws: int) -> flo
         exact = without_noise(bins, (X, y / HALF), (-1.0, 1.0))[:-1]
         noisy = exact + noise * rng.standard_normal(len(exact))
         half = len(bins.matrix)
-        found = bin_functionals(bins, *counts_given(bins, noise, noisy[:half]), model)
+        found = bin_functionals(bins, *counts_after_noise(bins, noise, noisy[:half]), model)
         measured = Measurement(noisy[half:] * HALF, noise * HALF, None, 0.0, noisy[:half])
         mean = posterior(found, measured, [model], 0.0).mean_and_variance(targets)[0]
         squares.append(np.mean((mean - f[: len(targets)]) ** 2))

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from privgp.plan.functions.records import NUGGET, CheckedFactor, RecordsModel, prior_norm_bound
+from privgp.plan.functions.records import NUGGET, CheckedFactor, RecordsModel, prior_norm_limit
 from privgp.privacy.posterior_mean import PosteriorShape
 from privgp.vault.states.records import first_record_draws, grow_records
 from tests.gp.kernels.rows import exactly
@@ -91,7 +91,7 @@ def test_the_bound_by_cells_is_above_every_point_of_them(records, ridge, least, 
     t = t * np.sqrt(max(v * (1 - v), 0.0))
     c = np.sqrt((records - 1) / ridge)
     value = 2 * (1 + c * t) * np.sqrt(max(v - t * t, 0.0)) / (v + ridge)
-    assert value <= prior_norm_bound(shape)
+    assert value <= prior_norm_limit(shape)
 
 
 @pytest.mark.parametrize(("n", "r2"), [(2, 0.1), (300, 0.3), (300, 30.0), (10**5, 5.0)])
@@ -100,7 +100,7 @@ def test_the_bound_by_cells_is_hardly_more_than_the_largest(n, r2):
     v, share = np.meshgrid(np.linspace(shape.least_variance, 1, 2000), np.linspace(0, 1, 2000))
     t = share * np.sqrt(v * (1 - v))
     values = 2 * (1 + np.sqrt((n - 1) / r2) * t) * np.sqrt(v - t * t) / (v + r2)
-    assert values.max() <= prior_norm_bound(shape) <= values.max() * 1.01
+    assert values.max() <= prior_norm_limit(shape) <= values.max() * 1.01
 
 
 def test_kernels_of_so_many_parts_that_their_error_is_large_are_refused():

@@ -12,9 +12,9 @@ from privgp.gp.input_maps import collapse
 from privgp.plan.functions.outputs import (
     FunctionModel,
     dominance,
-    inducing_bound,
+    inducing_limit,
     separated_dominance,
-    varah_bound,
+    varah_limit,
 )
 
 
@@ -36,7 +36,7 @@ def test_the_bound_is_never_below_the_infinity_norm_of_the_inverse(seed, rows, s
     assert least == pytest.approx(by_hand, abs=1e-9 * (v + noise))
     assume(least > 1e-6)
     norm = np.abs(np.linalg.inv(K)).sum(axis=1).max()
-    assert varah_bound(least) >= norm * (1 - 1e-12)
+    assert varah_limit(least) >= norm * (1 - 1e-12)
     model = FunctionModel(kernel, noise, inputs, counts)
     assert model.norm("varah") >= model.norm("infinity") * (1 - 1e-12) >= 0
     assert model.norm("infinity") >= model.norm("exact") * (1 - 1e-9)
@@ -74,7 +74,7 @@ def test_inducing_inputs_need_no_dominance_and_no_input(seed, rows, noise, v):
     inputs, index = collapse(X)
     model = FunctionModel(kernel, noise, inputs, np.bincount(index).astype(float), Z)
     bound = model.norm("varah")
-    assert bound == inducing_bound(v, noise)
+    assert bound == inducing_limit(v, noise)
     assert model.norm("exact") <= bound
     alone = dominance(kernel, 1e-12, Z, np.ones(4))
     if alone > 0:

@@ -139,14 +139,14 @@ def _try(kernel: Kernel, inputs: int) -> None:
     points = np.linspace(0.1, 0.9, 3 * inputs).reshape(3, inputs)
     name = type(kernel).__name__
     try:
-        values, diagonal = _computed(kernel, points, None), _computed_diagonal(kernel, points)
+        values, diagonal = _compute(kernel, points, None), _compute_diagonal(kernel, points)
     except Exception as problem:
         raise ValueError(f"kernel {name} cannot be evaluated: {problem}") from None
     if not np.allclose(values, values.T) or not np.allclose(np.diag(values), diagonal):
         raise ValueError(f"kernel {name} is not symmetric, or its diag() differs from its values.")
 
 
-def _computed(kernel: Kernel, X: Array, Z: Array | None) -> Array:
+def _compute(kernel: Kernel, X: Array, Z: Array | None) -> Array:
     """What a class computes for k(X, Z), checked for its shape."""
     K = np.array(kernel(X) if Z is None else kernel(X, Z), dtype=float)
     if K.shape != (len(X), len(X if Z is None else Z)) or not np.all(np.isfinite(K)):
@@ -156,7 +156,7 @@ def _computed(kernel: Kernel, X: Array, Z: Array | None) -> Array:
     return K
 
 
-def _computed_diagonal(kernel: Kernel, X: Array) -> Array:
+def _compute_diagonal(kernel: Kernel, X: Array) -> Array:
     values = np.array(kernel.diag(X), dtype=float)
     if values.shape != (len(X),) or not np.all(np.isfinite(values) & (values >= 0.0)):
         raise ValueError(
@@ -211,8 +211,8 @@ def _leaf_by_rows(kernel: Kernel, X: Array, Z: Array | None) -> ByRows:
     kind, columns = row_of(kernel), X if Z is None else Z
     if isinstance(kind, GeneralKind):
         if len(X) * len(columns) > BLOCK_ENTRIES:
-            return lambda rows: _computed(kernel, X[rows], columns)
-        K = _computed(kernel, X, Z)
+            return lambda rows: _compute(kernel, X[rows], columns)
+        K = _compute(kernel, X, Z)
         return lambda rows: K[rows].copy()
     if kind.unit is None:
         constant = float(kind.profile(kernel, np.zeros(1))[0])
@@ -240,7 +240,7 @@ def diagonal(kernel: Kernel, X: Array) -> Array:
 
     def leaf(part: object) -> Array:
         one = constant_variance(part)
-        return _computed_diagonal(part, X) if one is None else np.full(len(X), one)
+        return _compute_diagonal(part, X) if one is None else np.full(len(X), one)
 
     return fold(kernel, leaf, operator.add, operator.mul)
 
@@ -367,11 +367,11 @@ def _general(kernel: Kernel, X: Array, Z: Array | None) -> Differentiable:
             for step in (STEP, -STEP):
                 moved = theta.copy()
                 moved[place] += step
-                ends.append(_computed(deepcopy(kernel).clone_with_theta(moved), X, Z))
+                ends.append(_compute(deepcopy(kernel).clone_with_theta(moved), X, Z))
             out[place] = np.vdot(G, ends[0] - ends[1]) / (2.0 * STEP)
         return out
 
-    return _computed(kernel, X, Z), pull
+    return _compute(kernel, X, Z), pull
 
 
 def square_distances(X: Array, Z: Array | None = None) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -35,6 +35,10 @@ from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.tables import seal_counts
 from privgp.vault.validate import column_names
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(eq=False, repr=False)
@@ -190,8 +194,13 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             return ReleasedFunction.of(self._released).interval(rows, levels, observation=False)
 
     def plot(
-        self, ax: Any = None, *, figure: Any = None, output: str | None = None, points: Any = None
-    ) -> Any:
+        self,
+        ax: Axes | None = None,
+        *,
+        figure: Figure | None = None,
+        output: str | None = None,
+        points: UserData = None,
+    ) -> Figure:
         """The released intensity as a curve, map or slices. ``points``: rows to mark."""
         from privgp.models.picture import function_picture, on_paper
         from privgp.pictures.curves import plot_release

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -42,6 +42,10 @@ from privgp.vault.states.kept import Kept
 from privgp.vault.states.outputs import OutputsContents, first_draws
 from privgp.vault.states.records import RecordsContents, first_record_draws
 from privgp.vault.validate import seal_inputs, seal_outputs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_RECORDS = 10_000
 LAZILY = "drawn where it is asked for, at most {:,} points"
@@ -115,13 +119,15 @@ class PrivateFunction(KeptEstimator):
         """The function at these points, (points,), the same for ever; kept before it is returned."""
         return self._ask(X_new)
 
-    def plot(self, ax: Any = None, *, figure: Any = None, output: str = "output") -> Any:
+    def plot(
+        self, ax: Axes | None = None, *, figure: Figure | None = None, output: str = "output"
+    ) -> Figure:
         """The function at a grid's points as a figure; see privgp.models.picture."""
-        from privgp.models.picture import as_map, released_function
+        from privgp.models.picture import as_map, function_of_release
         from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
-        return plot_release(as_map(released_function(self._kept, output)), ax, figure)
+        return plot_release(as_map(function_of_release(self._kept, output)), ax, figure)
 
     def _take(self, kept: Kept) -> None:
         super()._take(kept)

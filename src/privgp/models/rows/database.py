@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privgp.engine.database import DatabaseTable, is_ibis, is_url, open_database
 from privgp.models.rows.files import NOT_OURS, FileInputs, Groups, Table
-from privgp.models.rows.fit import is_tallied, most_rows
+from privgp.models.rows.fit import most_rows, uses_tally
 from privgp.plan.inputs.database import DatabaseRows, database_inputs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Source
@@ -47,7 +47,7 @@ class DatabaseInputs(FileInputs):
 
     def stays(self, model: Published) -> bool:
         """Always: rows of a database are never in memory."""
-        if not is_tallied(model, 2**31):
+        if not uses_tally(model, 2**31):
             raise ValueError(NOT_THERE)
         return True
 

@@ -24,7 +24,7 @@ from privgp.models.rows.fit import (
     check_names,
     domain,
     fit_columns,
-    plan_given,
+    plan_for_rows,
     private_count,
     public_rows,
     row_count,
@@ -57,7 +57,7 @@ class RowsModel(Published):
         names, asked = names_of(X), self
         if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, exposure)
-            return with_column_names(plan_given(asked, rows), names)
+            return with_column_names(plan_for_rows(asked, rows), names)
         if is_read_in_blocks(X, self):
             return plan_table(self, X, groups)
         X, groups, exposure = columns_to_plan(self, X, groups, exposure)
@@ -70,11 +70,11 @@ class RowsModel(Published):
         """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
         was made of."""
         if self.protect == "records":
-            return plan_given(self, private_count(self, X, groups))
+            return plan_for_rows(self, private_count(self, X, groups))
         if self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
         exposed = self._exposures_by_place(exposure, len(X))
-        return plan_given(self, public_rows(self, X, groups, exposed, table))
+        return plan_for_rows(self, public_rows(self, X, groups, exposed, table))
 
     def _fit(
         self,
@@ -85,9 +85,9 @@ class RowsModel(Published):
         exposure: UserData = None,
     ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
-        self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
+        self._check_call(X, y, groups, exposure)  # whose memory a frame in memory need not share
         X = in_memory(X)
-        self._check_given(X, y, groups, exposure)
+        self._check_call(X, y, groups, exposure)
         if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, exposure)
             return self
@@ -113,9 +113,9 @@ class RowsModel(Published):
         exposure: UserData = None,
     ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
-        self._check_given(X, y, groups, exposure)  # whose memory a frame in memory need not share
+        self._check_call(X, y, groups, exposure)  # whose memory a frame in memory need not share
         X = in_memory(X)
-        self._check_given(X, y, groups, exposure)
+        self._check_call(X, y, groups, exposure)
         if is_read_in_place(X, self):
             if len(self._alone()) > 1:
                 check_names(self, column_names(y))

@@ -16,14 +16,14 @@ import numpy as np
 import polars as pl
 
 from privgp.engine.local import Threads
-from privgp.models.rows.fit import Tallied, fit_given, is_tallied, plan_for, row_count
+from privgp.models.rows.fit import Tallied, fit_for_rows, plan_for, row_count, uses_tally
 from privgp.models.rows.fit import most_rows as most_rows_of_tally
 from privgp.models.rows.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import records_to_plan, remember
 from privgp.plan.inputs.blocks import Blocks
 from privgp.plan.inputs.blocks import FileColumns as FileNumbers
-from privgp.plan.inputs.files import TablePeople, TableRows, file_inputs, known_table
+from privgp.plan.inputs.files import TablePeople, TableRows, file_inputs, table_of_columns
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import People, Source
 from privgp.plan.plan import Plan
@@ -123,7 +123,7 @@ class FileInputs:
 
     def stays(self, model: Published) -> bool:
         """Whether sums alone of these rows are ever in memory."""
-        return is_tallied(model, len(self))
+        return uses_tally(model, len(self))
 
     def source(
         self, model: Published, people: UserData, exposure: UserData
@@ -145,7 +145,7 @@ class FileInputs:
     def public_table(self) -> Any:
         """All rows of public columns, in memory."""
         if self.kinds is not None:
-            return known_table(self.files, self.kinds)
+            return table_of_columns(self.files, self.kinds)
         numbers = self.rows(None).take(np.arange(len(self)), Threads())
         return pl.DataFrame(numbers, schema=list(self.names), orient="row")
 
@@ -381,7 +381,7 @@ def fit_in_place(
     remember(model, names, len(names))
     data = X._seal(y, rows.source, model)
     outputs = column_names(y) if len(model._alone()) > 1 else None
-    fit_given(model, rows, data, plan, outputs)
+    fit_for_rows(model, rows, data, plan, outputs)
 
 
 def plan_table(model: Published, X: FileInputs, groups: UserData) -> Plan:

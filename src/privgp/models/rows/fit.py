@@ -73,7 +73,7 @@ def row_count(X: UserData) -> int:
     return rows
 
 
-def is_tallied(model: Published, rows: int) -> bool:
+def uses_tally(model: Published, rows: int) -> bool:
     """Whether so many rows are reduced to a tally: past some number, or where ``most_rows`` of a person
     are used."""
     usual = all(
@@ -152,7 +152,7 @@ class Tallied:
     @property
     def planned(self) -> PublicInputs:
         """What the plan is made from."""
-        return PublicInputs.tallied(self.tally)
+        return PublicInputs.of_tally(self.tally)
 
     @property
     def public(self) -> PublicRows:
@@ -254,7 +254,7 @@ def public_rows(
         Whose cells are used.
 
     """
-    if is_tallied(model, len(X)):
+    if uses_tally(model, len(X)):
         numbers = X if model.inputs_ is None else model.inputs_.numbers(table)
         rows = rows_in_memory(model, numbers, groups, dict(exposed))
         return Tallied.of(model, rows, tuple(exposed), plan)
@@ -273,7 +273,7 @@ def private_count(model: Published, X: UserData, groups: UserData) -> Given:
     return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)), {})
 
 
-def plan_given(model: Published, rows: Given | Tallied, earlier: Sequence[Any] = ()) -> Plan:
+def plan_for_rows(model: Published, rows: Given | Tallied, earlier: Sequence[Any] = ()) -> Plan:
     """What a fit on these rows would measure.
 
     Parameters
@@ -337,10 +337,10 @@ def fit_columns(
             model._fit_in_blocks(X, y, groups, plan)
             return
         rows = public_rows(model, X, groups, exposed(count), table, plan)
-    fit_given(model, rows, model._data(y, count, inputs, people), plan, names)
+    fit_for_rows(model, rows, model._data(y, count, inputs, people), plan, names)
 
 
-def fit_given(
+def fit_for_rows(
     model: Published,
     rows: Given | Tallied,
     data: Sealed,
@@ -366,7 +366,7 @@ def _private_inputs(model: Published, X: Table) -> Any:
 def plan_for(model: Published, rows: Given | Tallied, plan: Plan | None) -> Plan:
     """A new plan for these rows, or the given one if it was made for them."""
     if plan is None:
-        return plan_given(model, rows)
+        return plan_for_rows(model, rows)
     made = verify_plan(model, plan, rows.public)
     if not rows.serves(made):
         raise ValueError(OTHER)

@@ -14,7 +14,7 @@ from privgp.plan.fingerprint import fingerprint
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.wording import bounds_advice, budget_advice
-from privgp.types import Array, Integers, Table, later
+from privgp.types import Array, Integers, Table, added_field
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -36,7 +36,7 @@ class PublicRows:
     columns: int
     inputs: Array | None = None
     people: Integers | None = None
-    exposure: Array | None = later(None)
+    exposure: Array | None = added_field(None)
 
     @classmethod
     def of(cls, X: Array, people: Integers | None, exposure: Array | None = None) -> Self:

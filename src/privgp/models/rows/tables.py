@@ -68,7 +68,7 @@ def domain_of(model: Any) -> Any:
     return model.x_bounds if model.inputs_ is None else model.inputs_.domain
 
 
-def made_up_records(X: Any, domain: Any, y_bounds: UserData) -> tuple[object, Array]:
+def example_records(X: Any, domain: Any, y_bounds: UserData) -> tuple[object, Array]:
     """Inputs, in the middle of their bounds where they are private, and outputs in that of theirs."""
     names, outputs = X.columns, np.full(len(X), np.mean(y_bounds))
     return X if domain is None else _middle_rows("domain", domain, names, len(outputs)), outputs

@@ -27,7 +27,7 @@ from privgp.models.rows.fit import (
     Exposed,
     Given,
     Tallied,
-    plan_given,
+    plan_for_rows,
     private_count,
     private_inputs,
     public_rows,
@@ -95,10 +95,10 @@ class PublicInputs:
     @classmethod
     def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
         inputs = rows_at(model, X)
-        return cls.given_rows(public_rows(model, inputs, groups, exposed, X))
+        return cls.rows_of_call(public_rows(model, inputs, groups, exposed, X))
 
     @classmethod
-    def given_rows(cls, rows: Given | Tallied) -> Self:
+    def rows_of_call(cls, rows: Given | Tallied) -> Self:
         """The same of rows that are known."""
         planned: Any = rows.planned
         return cls(rows, planned.X, planned.people)
@@ -373,7 +373,7 @@ def measure_tally(
 ) -> None:
     """The same for many rows, wherever they are."""
     _check_further(model)
-    measure_rows(model, PublicInputs.given_rows(rows), data, None, budget)
+    measure_rows(model, PublicInputs.rows_of_call(rows), data, None, budget)
 
 
 def measure_rows(
@@ -394,7 +394,7 @@ def measure_rows(
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
-    plan = plan_given(asking, rows.given(asking, groups), earlier)
+    plan = plan_for_rows(asking, rows.given(asking, groups), earlier)
     plan = replace(plan, output_names=model._released.output_names)
     if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):
         raise ValueError(SAME_SUMS if again else KINDS)

@@ -114,7 +114,7 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         if X_val is None and y_val is None:
             if self.scoring is not None or self.loss_bounds is not None:
                 raise ValueError("scoring and loss_bounds are for validation records: give X_val.")
-            self._check_given(X, y, groups)
+            self._check_call(X, y, groups)
             if self.method != MEASUREMENT and not compares_outputs(self.estimator):
                 self._fit_by_blocks(X, y, groups)
                 return self

@@ -281,7 +281,7 @@ def deal(search: Search, X: Table, y: Column) -> PrivateRows:
     model: SpendsAtFit = search.estimator
     if model.ledger is not None:
         raise ValueError("ledger belongs to the search, which spends for all: give it there.")
-    search._check_given(X, y)
+    search._check_call(X, y)
     domain = model._domain()
     public = _public_inputs(search, X) if domain is None else None
     inputs = seal_inputs(X, len(domain or ()) if public is None else public.shape[1])

@@ -24,7 +24,7 @@ from privgp.plan.outcomes.labels import MOST_CLASSES, ROOT_TWO
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import LARGEST_FACTOR, WHOLE, absolute_sums, column_norms
-from privgp.types import Array, Integers, Within, later
+from privgp.types import Array, Integers, Within, added_field
 
 Functions = Annotated[int, Within(1, MOST_CLASSES)]
 
@@ -190,7 +190,7 @@ class Bins(RecordSums, Grid):
     matrix: Array = field(repr=False)
     energy_weight: float = ENERGY_WEIGHT
     law: Annotated[str, NOT_PURE] = GAUSSIAN
-    classes: Functions = later(1, silent=True)
+    classes: Functions = added_field(1, silent=True)
 
     @property
     def blocks(self) -> int:

@@ -18,7 +18,7 @@ from privgp.gp.inference.posterior import posterior
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins, design_models
-from privgp.plan.bins.counts import bin_functionals, counts_given
+from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.features.build import make_features_part
@@ -155,7 +155,7 @@ class Aim:
 
     def error(self, bins: Bins, noise_std: float) -> float:
         """Expected root mean square at the targets over the models, with this noise on every number."""
-        counts = counts_given(bins, bins.count_std(noise_std), None)
+        counts = counts_after_noise(bins, bins.count_std(noise_std), None)
         std = bins.sum_std(noise_std) * self.half_width
         nothing = Measurement(np.zeros(len(bins.matrix)), std, None, 0.0)
         variances = []
@@ -193,7 +193,7 @@ def make_records_part(
     bins, rival = _choose(aim, question, budget)
     if people:
         bins, rival = bins.of_people(), None if rival is None else rival.of_people()
-    counts = counts_given(bins, bins.count_std(budget.noise_of(bins).std), None)
+    counts = counts_after_noise(bins, bins.count_std(budget.noise_of(bins).std), None)
     measured = bin_functionals(bins, *counts, priors[0].start, unit=aim.unit)
     domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
     kind = Records(domain, question.kernel is None, aim.unit)

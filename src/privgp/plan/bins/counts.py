@@ -42,7 +42,7 @@ def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Arr
     return np.full(bins.count, even), (std * even) ** 2 * covariance
 
 
-def counts_given(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
+def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
     """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the
     rows.
 

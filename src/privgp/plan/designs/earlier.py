@@ -272,7 +272,7 @@ def features(model: Hyperparameters, factor: Nystrom, X: Array) -> Array:
     return np.hstack([smooth, values(model.changes, X)])
 
 
-def hypotheses_given(
+def hypotheses_after_earlier(
     earlier: Earlier,
     inputs: Array,
     strategy: Weighed,

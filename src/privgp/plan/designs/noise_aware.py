@@ -203,12 +203,12 @@ def certify(
         return Certificate(error, error)
     # Away from the best B the aligned part of (B G)_i is the better guess for columns that matter.
     guesses = [np.linalg.norm(BG, axis=0), np.abs(np.einsum("ij,ij->j", B, BG)), size]
-    bound = min(_linear_bound(n, slope, is_root) for n in guesses if n.max() > 0)
+    bound = min(_linear_limit(n, slope, is_root) for n in guesses if n.max() > 0)
     ceiling = max((bound - attained) / noise, 0.0)
     return Certificate(error, max(error - ceiling, 0.0))
 
 
-def _linear_bound(n: Array, slope: Array, is_root: bool) -> float:
+def _linear_limit(n: Array, slope: Array, is_root: bool) -> float:
     """(sum n) lambda_max(diag(n)^-1/2 G diag(n)^-1/2), which no tr(G P) with diag(P) <= 1 exceeds."""
     n = np.maximum(n, 1e-9 * n.max())
     scaled = slope / np.sqrt(n) if is_root else slope / np.sqrt(np.outer(n, n))

@@ -64,7 +64,9 @@ class Residuals:
         the width of the bounds."""
         return float(np.clip(self.reach * std, 1e-6 * most, most))
 
-    def noise_left(self, whole: Noise, stages: tuple[Noise, ...], scatters: list[float]) -> float:
+    def noise_of_both(
+        self, whole: Noise, stages: tuple[Noise, ...], scatters: list[float]
+    ) -> float:
         """The noise on a sum that both stages leave, over that of one stage: the mean of logarithms.
 
         Parameters
@@ -112,5 +114,5 @@ def residuals_for(
     if not question.adapts or people * budget.epsilon < LEAST:
         return None
     whole, stages = budget.noise_of(strategy), found.noises(strategy, budget.epsilon, budget.delta)
-    left = found.noise_left(whole, stages, scatters_of(prior, question.half_width))
+    left = found.noise_of_both(whole, stages, scatters_of(prior, question.half_width))
     return found if left < 1.0 else None

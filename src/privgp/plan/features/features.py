@@ -20,7 +20,7 @@ from privgp.plan.bins.bins import Functions, RecordSums, about_even
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE
 from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise
 from privgp.privacy.sensitivity import LARGEST_FACTOR
-from privgp.types import Array, later
+from privgp.types import Array, added_field
 
 ENERGY_WEIGHT = 1.0  # the largest at which the energy is free
 MOST_FEATURES = 400
@@ -47,7 +47,7 @@ class Features(RecordSums, FeatureMap):
     gram_weight: float
     energy_weight: float = ENERGY_WEIGHT
     law: Annotated[str, NOT_PURE] = GAUSSIAN
-    classes: Functions = later(1, silent=True)
+    classes: Functions = added_field(1, silent=True)
 
     @property
     def size(self) -> int:

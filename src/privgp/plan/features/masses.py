@@ -15,7 +15,7 @@ from privgp.gp.features import spread_points
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Functionals
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.accuracy import left_by_rows
+from privgp.plan.accuracy import variances_beyond_rows
 from privgp.plan.bins.counts import UNEVENNESS
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.features.features import Features
@@ -173,12 +173,12 @@ class FeatureRecords(Records):
         """What is measured of f, for even records known as well as this noise allows."""
         return even_functionals(strategy, noise.std, model, self.unit)
 
-    def variances_left(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
+    def variances_without_noise(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were even records themselves published."""
         low, high = np.array(self.x_bounds).T
         points = even_points(low, high)
         even = np.full(SUPPORT, plan.rows / SUPPORT) * (self.unit or 1.0)
-        return left_by_rows(model, points, even, points, targets)
+        return variances_beyond_rows(model, points, even, points, targets)
 
     def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """Refuse: no bound is known of how near features are to the best."""

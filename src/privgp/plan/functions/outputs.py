@@ -16,7 +16,7 @@ from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms
-from privgp.types import Array, Positive, later
+from privgp.types import Array, Positive, added_field
 
 
 def dominance(kernel: Kernel, noise_variance: float | Array, inputs: Array, counts: Array) -> float:
@@ -79,7 +79,7 @@ def separated_dominance(
     return float(v + noise_variance - sums - 1e-9 * (v + noise_variance))
 
 
-def inducing_bound(variance: float, noise_variance: float) -> float:
+def inducing_limit(variance: float, noise_variance: float) -> float:
     """``sqrt(v / (v + s^2)) / s``: how far one unit of output moves a function through inducing inputs.
 
     It holds for any rows and any inducing inputs. Varah's bound of their inverse kernel matrix, which
@@ -97,7 +97,7 @@ def inducing_bound(variance: float, noise_variance: float) -> float:
     return float(np.sqrt(share / noise_variance)) * (1.0 + rounding(8))
 
 
-def varah_bound(dominance: float) -> float:
+def varah_limit(dominance: float) -> float:
     """``1 / dominance``, at least the infinity norm of K^-1; refuses what is not dominant."""
     if not (np.isfinite(dominance) and dominance > 0):
         raise ValueError(
@@ -133,7 +133,7 @@ class FunctionModel:
     inputs: Annotated[Array, "inputs columns"]
     counts: Annotated[Array, "inputs"]
     nodes: Annotated[Array, "nodes columns"] | None = None
-    noise_variances: Annotated[Array, "inputs"] | None = later(None)
+    noise_variances: Annotated[Array, "inputs"] | None = added_field(None)
 
     domain = None  # points anywhere are answered
 
@@ -239,14 +239,14 @@ class FunctionModel:
         if sensitivity == "exact":
             return float(self.exact_norms().max())
         if sensitivity == "varah" and self.nodes is not None:
-            return inducing_bound(diagonal(self.kernel, self.inputs).max(), self.noises.min())
+            return inducing_limit(diagonal(self.kernel, self.inputs).max(), self.noises.min())
         if sensitivity == "varah":
             actual = dominance(self.kernel, self.noises, self.inputs, self.counts)
             if declared is not None and not actual >= declared:
                 raise ValueError(
                     "dominance is too large: these inputs lie closer together than was declared."
                 )
-            bound = varah_bound(actual if declared is None else declared)
+            bound = varah_limit(actual if declared is None else declared)
         else:
             infinity, nonnegative = papers_bounds(inverse_covariance(self))
             bound = infinity if sensitivity == "infinity" else nonnegative

@@ -96,7 +96,7 @@ class RecordsModel(DomainModel):
         if sensitivity == "paper":
             bound = mean_sensitivity(shape, "paper").value
         else:
-            bound = min(mean_sensitivity(shape).value, prior_norm_bound(shape))
+            bound = min(mean_sensitivity(shape).value, prior_norm_limit(shape))
             if shape.form == CONSTANT:  # the mean is the sum of the outputs over n + r^2
                 bound = min(bound, 2.0 / (shape.records + shape.ridge) * UP)
         return 0.5 * bound / math.sqrt(variance(self.kernel)) * UP
@@ -156,7 +156,7 @@ class RecordsModel(DomainModel):
         return solved, math.sqrt(n) / (s2 - solved)
 
 
-def prior_norm_bound(shape: PosteriorShape) -> float:
+def prior_norm_limit(shape: PosteriorShape) -> float:
     """``2 sup (1 + c t) sqrt(v - t^2) / (v + r^2)``, t^2 <= v (1 - v), c = sqrt(n - 1) / r.
 
     For a kernel of variance 1 and outputs within 1 of their centre. Every v lies in one of 4,000

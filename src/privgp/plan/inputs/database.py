@@ -67,7 +67,7 @@ class DatabaseRows:
             x = rows[f"x{place}"]
             asked |= {f"low{place}": x.min(), f"high{place}": x.max()}
             asked |= {f"ok{place}": db.flag(db.is_finite(x)).sum()}
-            fraction = db.flag(x != db.floor(_bounded(x)).cast("float64"))
+            fraction = db.flag(x != db.floor(_within_bounds(x)).cast("float64"))
             asked |= {f"parts{place}": fraction.sum()}
         for place, _ in enumerate(self.exposed):
             e = rows[f"e{place}"]
@@ -186,7 +186,7 @@ class DatabaseRows:
         return Grouped.of(db.integers(found[KEY]), columns, lows, highs)
 
 
-def _bounded(x: object) -> Any:
+def _within_bounds(x: object) -> Any:
     """Numbers within those that whole numbers of 64 bits can be."""
     return db.clip(x, -(2.0**62), 2.0**62)
 

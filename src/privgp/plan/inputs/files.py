@@ -15,7 +15,7 @@ from privgp.plan.inputs.rows import BLOCK, PER_WORKER, Chunk, chunk_edges, runs,
 from privgp.tables.files import BATCH, Files
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.parser import TableError
-from privgp.tables.table import Table, join_cells, missing_cells
+from privgp.tables.table import Table, cells_without_value, join_cells
 from privgp.types import Array, Integers, UserData
 
 PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}
@@ -74,13 +74,13 @@ def _levels(files: Files, name: str) -> Any:
     found = set[str]()
     for _, _, frame in files.batches((name,)):
         cells = np.array(frame[name].unique().to_list(), dtype=object)
-        found.update(levels_of(cells[~missing_cells(cells)]))
+        found.update(levels_of(cells[~cells_without_value(cells)]))
         if len(found) > MOST_LEVELS:
             raise TableError(f"Column '{name}' has more than {MOST_LEVELS:,} levels: leave it out.")
     return np.array(sorted(found), dtype=object)
 
 
-def known_table(files: Files, kinds: Inputs) -> KnownTable:
+def table_of_columns(files: Files, kinds: Inputs) -> KnownTable:
     """All rows of a table that is read into memory, with their kinds."""
     read = [frame for _, _, frame in files.batches(kinds.names)]
     cells = [join_cells([frame[name].to_numpy() for frame in read]) for name in kinds.names]
@@ -116,7 +116,7 @@ def read_numbers(frame: UserData, kinds: Inputs, path: str) -> Array:
         told = f"Column{'s' if len(cells) > 1 else ''} " + " and ".join(
             f"'{name}'" for name in column.names
         )
-        if any(missing_cells(each).any() for each in cells):
+        if any(cells_without_value(each).any() for each in cells):
             raise TableError(f"{told} of '{path}' must hold a value in every row.")
         try:
             parts.append(column.numbers(cells))

@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.kernels.registry import parts
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.tables.kinds import KINDS, Column, Number, level, levels_of
-from privgp.tables.table import Table, holds_others, kind_of, missing_cells
+from privgp.tables.table import Table, cells_without_value, holds_others, kind_of
 from privgp.tables.texts import ISO_DATE, disguise_of
 from privgp.types import Array, Bounds, Pair, UserData
 
@@ -329,7 +329,7 @@ def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, object]:
             "it is with columns, or leave it out."
         )
     if kind == "category":
-        levels = levels_of(cells[~missing_cells(cells)])
+        levels = levels_of(cells[~cells_without_value(cells)])
         looks = disguise_of(levels)
         if looks == "dates" and all(map(ISO_DATE.match, levels)):
             return (name,), "date", None
@@ -364,7 +364,7 @@ def _column(names: tuple[str, ...], kind: str, option: Any, table: Table) -> Col
     if kind == "category":
         cells = table.column(names[0])
         declared = None if option is None else tuple(map(level, option))
-        option = declared or levels_of(cells[~missing_cells(cells)])
+        option = declared or levels_of(cells[~cells_without_value(cells)])
     column: Column = made(names, **({OPTIONS[kind]: option} if kind in OPTIONS else {}))
     column.check()
     return column
@@ -374,7 +374,7 @@ def _numbers(column: Column, table: Table) -> Array:
     """The numbers of one column, every cell of which must hold one; rows are counted from 1."""
     cells = [table.column(name) for name in column.names]
     for name, each in zip(column.names, cells, strict=True):
-        missing = missing_cells(each)
+        missing = cells_without_value(each)
         if missing.any():
             raise ValueError(
                 f"column {name!r} has no value in row {int(missing.argmax()) + 1}: fill it in, or "

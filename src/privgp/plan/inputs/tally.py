@@ -24,7 +24,7 @@ from privgp.plan.inputs.grid import (
     whole_axis,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.types import Array, Integers, later
+from privgp.types import Array, Integers, added_field
 
 # How many rows a person may have, each of which then counts one over it: few numbers, so that few cells
 # are told apart by them.
@@ -135,9 +135,9 @@ class Tally:
     counts: Integers
     numbers: Array
     each: Integers
-    people: int | None = later(None)
-    exposures: Array | None = later(None)
-    inputs: Inputs | None = later(None)
+    people: int | None = added_field(None)
+    exposures: Array | None = added_field(None)
+    inputs: Inputs | None = added_field(None)
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""

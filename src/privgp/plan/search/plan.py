@@ -65,7 +65,7 @@ class SearchPlan:
         chosen setting may fall short (theorem 2); ``value``: and the released value (4, 6)."""
         if self.constants is None:
             return {}
-        bounds = {"setting": self.constants.setting_bound, "value": self.constants.value_bound}
+        bounds = {"setting": self.constants.setting_limit, "value": self.constants.value_limit}
         return {name: bound(a) * self.prior_std for name, bound in bounds.items()}
 
     def describe(self) -> str:

@@ -141,11 +141,11 @@ def next_setting(
         middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
         return int(np.argmin(np.square(points - middle).sum(axis=1)))
     if acquisition == "ucb":
-        return int(np.argmax(upper_bound(surrogate, exploration)))
+        return int(np.argmax(upper_limit(surrogate, exploration)))
     return int(np.argmax(expected_improvement(surrogate, tried)))
 
 
-def upper_bound(surrogate: Surrogate, exploration: float) -> Array:
+def upper_limit(surrogate: Surrogate, exploration: float) -> Array:
     """m(x) + sqrt(beta) s(x), ``exploration`` = sqrt(beta); (settings,)."""
     mean, std = surrogate.posterior()
     return np.asarray(mean + exploration * std)

@@ -85,7 +85,7 @@ def sketch_plan(
     goal = goal_of(question, seen)
     kind = Outputs(Z, np.arange(len(Z)), design_gap=np.inf)
     if question.objective == "posterior":
-        columns = Crowded(question, budget, priors, seen, Z, rows).best()
+        columns = InducingDesign(question, budget, priors, seen, Z, rows).best()
     else:
         if rows.persons is not None:
             raise ValueError("groups of many rows go with objective='posterior' only.")
@@ -102,7 +102,7 @@ def goal_of(question: Question, seen: Array) -> Goal:
 
 
 @dataclass(frozen=True)
-class Crowded:
+class InducingDesign:
     """The choice between designs for rows that are gathered at the inducing inputs."""
 
     question: Question

@@ -24,7 +24,7 @@ from privgp.privacy.sensitivity import (
     single_row_sensitivity,
     total_sensitivity,
 )
-from privgp.types import Array, Integers, later
+from privgp.types import Array, Integers, added_field
 
 AnyColumns = Columns | GroupColumns
 ENERGIES = Lattice.for_size(float(LARGEST))  # of sums of squares over a chunk
@@ -44,10 +44,10 @@ class StreamedSums(Sums):
     worst: Array
     absolute: Array
     energy_weight: float
-    change: Change = later(WHOLE)
-    persons: int | None = later(None)
-    longest: int = later(BLOCK)
-    mark: str = later("")
+    change: Change = added_field(WHOLE)
+    persons: int | None = added_field(None)
+    longest: int = added_field(BLOCK)
+    mark: str = added_field("")
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""

@@ -168,13 +168,13 @@ def _polygons(generator: Any, low: float, high: float) -> list[list[Any]]:
     polygons = []
     for points, offsets in zip(*generator.filled(low, high), strict=True):
         rings = [points[a:b] for a, b in itertools.pairwise(offsets)]
-        outer, *holes = (_ring(ring, -1.0 if k else 1.0) for k, ring in enumerate(rings))
+        outer, *holes = (_outline(ring, -1.0 if k else 1.0) for k, ring in enumerate(rings))
         if outer:
             polygons.append([outer, *filter(None, holes)])
     return polygons
 
 
-def _ring(points: Array, sign: float) -> list[list[float]]:
+def _outline(points: Array, sign: float) -> list[list[float]]:
     """A closed ring of rounded points, of this direction; empty if no area is left."""
     points = np.round(points, DIGITS) + 0.0
     kept = points[np.r_[True, np.any(np.diff(points, axis=0) != 0.0, axis=1)]]

@@ -111,12 +111,12 @@ def band(release: Release, X: Array, levels: Sequence[float]) -> tuple[Array, Ar
     low, high : array (rows,) or (rows, quantities)
 
     """
-    found = [_stretched(each, X, levels) for each in each_quantities(release)]
+    found = [_stretch(each, X, levels) for each in each_quantities(release)]
     low, high = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
     return squeeze(release, low, 1), squeeze(release, high, 1)
 
 
-def _stretched(each: Quantities, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
+def _stretch(each: Quantities, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
     """The band of every quantity of one outcome, each by itself, (rows, quantities)."""
     points = X
     if len(X) > COARSE:
@@ -148,7 +148,7 @@ def prediction_columns(
     for each in each_quantities(release):
         columns = each.columns(X, levels, observation)
         if simultaneous:
-            ends = dict(zip(("low", "high"), _stretched(each, X, levels), strict=True))
+            ends = dict(zip(("low", "high"), _stretch(each, X, levels), strict=True))
             for end, values in ends.items():
                 for name, column in zip(each.names, values.T, strict=True):
                     columns[f"{end}_{name}" if name else end] = column

@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from privgp.ledger.account import Account
 from privgp.models.kept import names_of
-from privgp.models.rows.tables import made_up_records
+from privgp.models.rows.tables import example_records
 from privgp.server.declared import Declared
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions.asked import ESTIMATORS, AnyAsked
@@ -117,7 +117,7 @@ def make(
         wanted.check(declared, len(X), keeper.settings)
         try:  # with nobody's values: what these are refused for may be told
             made = wanted.estimator(declared, len(X))
-            trial = made_up_records(X, declared.domain, declared.bounds or (0.0, 0.0))
+            trial = example_records(X, declared.domain, declared.bounds or (0.0, 0.0))
             clone(made).set_params(random_state=0).fit(*trial)
         except (ValueError, ArithmeticError) as problem:
             raise Refused(422, first_line(problem)) from None

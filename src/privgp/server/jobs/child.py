@@ -11,8 +11,8 @@ import threading
 from queue import SimpleQueue
 
 from privgp.ledger.errors import LedgerError
-from privgp.server.answers import Answers
 from privgp.server.errors import Refused, first_line
+from privgp.server.jobs.answers import Answers
 from privgp.server.jobs.process import LOST, OVER, READY
 from privgp.server.settings import Settings
 from privgp.server.store.store import DONE, FAILED, Row

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
 
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
@@ -42,7 +41,7 @@ class Process:
         with self._lock:
             self._start_child()
 
-    def run(self, settings: Settings, job: dict[str, Any], stop: Callable[[], bool]) -> End:
+    def run(self, settings: Settings, job: dict[str, object], stop: Callable[[], bool]) -> End:
         """Carry a job out within the settings' time; ``stop`` tells when the server cannot wait."""
         answer = self._exchange(settings, {"job": job}, stop)
         if isinstance(answer, bytes):

@@ -186,6 +186,14 @@ class Jobs(Rows):
             connection.execute(insert(s.jobs).values(**made))
             return made
 
+    def count_jobs(self) -> list[tuple[str, str, int]]:
+        """How many jobs there are, by kind and state."""
+        c = s.jobs.c
+        rows = self._all(
+            select(c.kind, c.state, func.count().label("jobs")).group_by(c.kind, c.state)
+        )
+        return [(row["kind"], row["state"], int(row["jobs"])) for row in rows]
+
     def job_of(self, kind: str, asked: Mapping[str, Any]) -> Row | None:
         """The job that was asked for this, if there is one."""
         where = and_(s.jobs.c.kind == kind, s.jobs.c.asked == _to_text(asked))

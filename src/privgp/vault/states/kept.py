@@ -17,7 +17,7 @@ from privgp.storage.archive import damage_of, require
 from privgp.storage.codec import Codec
 from privgp.storage.parts import PathLike
 from privgp.storage.state_file import StateFile
-from privgp.types import Array, later
+from privgp.types import Array, added_field
 
 BATCH = 1024
 COPIED = (
@@ -53,7 +53,7 @@ class Contents:
     model: Any
     draws: Any
     _: KW_ONLY
-    stated: Guarantee | None = later(None)
+    stated: Guarantee | None = added_field(None)
 
     ADVICE: ClassVar[str] = "."  # for whoever asks for too many points
 

@@ -77,7 +77,7 @@ def predict_points(
     return {**told, **{name: finite(values).tolist() for name, values in found.items()}}
 
 
-def _table(model: Any, points: list[list[float | str]]) -> Any:
+def _table(model: Any, points: list[list[float | str]]) -> object:
     """Points as a model takes them: cells by the names of its columns, or numbers."""
     names = names_of(model)
     if model.inputs_ is not None:
