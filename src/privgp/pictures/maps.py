@@ -21,7 +21,7 @@ from privgp.pictures.released import TOTAL, Released
 from privgp.pictures.style import number
 from privgp.types import Array
 
-HALF = "± of the 90% range"
+HALF = "± of the 90% interval"
 EMPTY = "no inputs nearby, so nothing is drawn"
 NEAR = 0.08  # of the width of the map: the least distance that is far
 FEW = 8  # inputs, of which none is near the others

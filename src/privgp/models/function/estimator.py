@@ -1,5 +1,7 @@
 """PrivateFunction: the posterior mean as one noisy function, at any points, kept by the curator."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
