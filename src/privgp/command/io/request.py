@@ -33,6 +33,7 @@ from privgp.command.io.kinds import (
 )
 from privgp.command.options import PASSED, ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
+from privgp.models.density.estimator import PrivateGPDensity
 from privgp.models.load import estimator_for
 from privgp.models.promise import MISSING
 from privgp.models.published import Published
@@ -73,6 +74,7 @@ DROP_CHOICE = (
 )
 # The same whether there are such rows or not: how many rows a person has may be private.
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
+OF_POINTS = ("epsilon", "delta", "hyperparameters", "mechanism")  # what a density is asked
 BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
 ASIDE = {"exposure": "exposure", "weights": "sample_weight"}  # options, and the arguments they are
 
@@ -83,6 +85,7 @@ class Described(ReleaseOptions):
     ``about_missing``, ``about_labels``: what may be done about missing values, and about outputs that
     are labels; ``left_out``: what there is to say about rows that are, once the table is read."""
 
+    hides_inputs: ClassVar[str] = "--protect records"  # the option that does
     data: Path
     output: str | None
     seed: int | None = None
@@ -175,7 +178,7 @@ class Described(ReleaseOptions):
             return bounds_by_name(self.x_bounds or (), self.kinds)
         if not self.x_bounds:
             raise Refusal(
-                "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
+                f"{self.hides_inputs} needs --x-bounds LO HI, once per input: bounds that the private "
                 "inputs are known to lie in, chosen without looking at them."
             )
         with refuse_questions():
@@ -362,6 +365,15 @@ class Request(Readable):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
 
+    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
+        """What pictures call the output, and its units; None where that is not known."""
+        return name, units
+
+    def check_output(self) -> None:
+        """Refuse a release without an output."""
+        if self.output is None:
+            raise Refusal("Missing option '--output': give it, or --density for points.")
+
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         if self.classes is None and self.bounds is None:
@@ -506,9 +518,8 @@ class PlannedRequest(KnownRequest):
     """What a saved plan was made for."""
 
     @classmethod
-    def of(cls, path: Path, **given: Any) -> Self:
+    def of(cls, path: Path, plan: Plan, **given: Any) -> Self:
         """``given``: what the plan does not say, such as the table and how it is written."""
-        plan = open_own(path, load_plan)
         made: Any = plan.made_for
         asked = made.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
@@ -527,9 +538,74 @@ class PlannedRequest(KnownRequest):
 
     def model(self) -> Any:
         made = estimator_for(self.known)
-        own = {} if self.class_names else {"engine": self.scheduler}
         made._noted = self.table_assumptions
-        return made.set_params(random_state=self.seed, ledger=self.account, **own)
+        given = {"random_state": self.seed, "ledger": self.account, "engine": self.scheduler}
+        known = made.get_params(deep=False)
+        return made.set_params(**{name: each for name, each in given.items() if name in known})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPoints(Request):
+    """What is asked where a density of private points is released. Points have no output."""
+
+    hides_inputs: ClassVar[str] = "--density"
+
+    @property
+    def inputs_are_private(self) -> bool:
+        return True
+
+    @property
+    def output_names(self) -> list[str]:
+        return []
+
+    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
+        return name or "points", units or "per unit"
+
+    def check_output(self) -> None:
+        """Points have none."""
+        if self.output is not None:
+            raise Refusal("--output does not go with a density: leave it out.")
+
+    def check(self) -> None:
+        with refuse_questions():
+            check_budget(self.epsilon, self.delta, pure=True)
+            check_column_roles(self.input_names, [])
+            check_values({name: getattr(self, name) for name in OF_POINTS})
+            declared = self.private_inputs()
+            checked_domain(self.domain() if declared is None else declared.domain)
+
+    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
+        """The points alone."""
+        return (*self._inputs_and_people(self._load_columns(self.public_names)), None)
+
+    def model(self) -> Published:
+        made = PrivateGPDensity(
+            kernel=None if self.kernel is None else read_kernel(self.kernel),
+            x_bounds=self.domain(), columns=self.columns, ledger=self.account,
+            random_state=self.seed, **{name: getattr(self, name) for name in OF_POINTS},
+        )  # fmt: skip
+        made._noted = self.table_assumptions
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedPoints(OfPoints, PlannedRequest):
+    """What a saved plan of a density was made for."""
+
+    def model(self) -> Published:
+        return PlannedRequest.model(self)  # type: ignore[no-any-return]
+
+
+# What plans of these estimators ask for; all others ask for outputs.
+PLANNED = {"PrivateGPDensity": PlannedPoints}
+
+
+def request_of_plan(path: Path, **given: Any) -> PlannedRequest:
+    """What a saved plan was made for. ``given``: what the plan does not say, such as the table."""
+    plan = open_own(path, load_plan)
+    assert plan.made_for is not None
+    kind = PLANNED.get(plan.made_for.parameters.estimator, PlannedRequest)
+    return kind.of(path, plan, **given)
 
 
 def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:

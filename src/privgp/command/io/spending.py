@@ -34,6 +34,8 @@ from privgp.models.rows.updates import (
     measure_further,
 )
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.plan import Plan
+from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
 from privgp.tables.parser import TableError
@@ -127,6 +129,19 @@ def guard_budget(epsilon: float, delta: float) -> Iterator[list[Path]]:
         if saved:
             what = f"'{saved[0]}' was written, which is complete"
         raise Failure(f"{stop_phrase(problem)} after {what}; {spent}") from None
+
+
+def spent_sentence(promised: Guarantee, plan: Plan | None) -> str:
+    """What was spent, what that means for one person, and the error to expect."""
+    right = 50.0 + 50.0 * promised.delta_at(0.0)
+    said = (
+        f"Spent: epsilon = {promised.epsilon:g}, delta = {promised.delta:g}. Whoever has to guess which of "
+        f"two values is true is right at most {np.ceil(right):.0f}% of the time; a coin toss is right 50%."
+    )
+    if plan is None:
+        return said
+    errors = ", ".join(f"{each:.4g}" for each in np.atleast_1d(plan.expected_error()))
+    return f"{said} Expected error: {errors} {plan.error_unit}."
 
 
 Further = tuple[float, float] | None  # a further budget for the same rows; None for new people

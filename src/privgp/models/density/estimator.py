@@ -98,15 +98,18 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return "records"
 
     @from_inputs_alone
-    def plan(self, X: Table | int) -> Plan:
+    def plan(self, X: Table | int, *, groups: None = None) -> Plan:
         """What a ``fit`` would measure, and how accurate the intensity would be. Spends nothing.
 
         Parameters
         ----------
         X : table or int
             The points, of which nothing but their number is used, or that number.
+        groups : None
+            Refused: points are protected one by one.
 
         """
+        _refuse_people(groups)
         asked = copy(self)._declare(row_count(X))
         return asked._make_plan()
 
@@ -115,7 +118,9 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         intensity. Reads no point and spends nothing."""
         return self._least_epsilon(X, error)
 
-    def fit(self, X: Table, y: UserData = None, *, plan: Plan | None = None) -> Self:
+    def fit(
+        self, X: Table, y: UserData = None, *, groups: None = None, plan: Plan | None = None
+    ) -> Self:
         """Count the points, once, with noise, and learn from the counts. The only call that spends.
 
         Parameters
@@ -124,10 +129,13 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             The private points.
         y : None
             Ignored, as scikit-learn has it.
+        groups : None
+            Refused: points are protected one by one.
         plan : Plan, optional
             What ``plan`` returned for this number of points, which is then carried out.
 
         """
+        _refuse_people(groups)
         count = row_count(X)
         self.inputs_ = None
         self._declare(count)
@@ -194,15 +202,20 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return np.where(told, low, 0.0), high
 
     def plot(
-        self, ax: Axes | None = None, *, figure: Figure | None = None, output: str | None = None
+        self,
+        ax: Axes | None = None,
+        *,
+        figure: Figure | None = None,
+        output: str | None = None,
+        points: UserData = None,
     ) -> Figure:
-        """The released intensity as a curve, map or slices."""
+        """The released intensity as a curve, map or slices. ``points``: rows to mark."""
         from privgp.models.picture import function_picture, on_paper
         from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
         output = self._released.label("points per unit") if output is None else output
-        released = on_paper(self, function_picture(self._released, output, False), None)
+        released = on_paper(self, function_picture(self._released, output, False), points)
         return plot_release(released, ax, figure)
 
     @cached_property
@@ -280,11 +293,16 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             kept,
         )
 
+    def _rehearsal_outputs(self, rows: int) -> Array:
+        """Ignored, as points have no output."""
+        return np.zeros(rows)
+
     def _alone(self) -> tuple[Any, ...]:
         return (self,)
 
     def _guarantee(self, plan: Any) -> Guarantee:
-        made = density_guarantee(plan, self._grid.count, simulated=self.random_state is not None)
+        bins = int(np.prod(plan.made_for.parameters.bins))
+        made = density_guarantee(plan, bins, simulated=self.random_state is not None)
         return with_assumptions(self, made)
 
     def _hold(self, release: Any) -> Self:
@@ -292,3 +310,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         self._points = self.n_points_ = release.parameters.points
         self.__dict__.pop("_total", None)
         return self
+
+
+def _refuse_people(groups: object) -> None:
+    if groups is not None:
+        raise ValueError("groups does not go with a density: points are protected one by one.")

@@ -319,6 +319,8 @@ KEPT = (
 def check_updatable(model: Published) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
     check_is_fitted(model)
+    if not hasattr(model, "update"):
+        raise ValueError("a density of points cannot be updated. Nothing was spent.")
     before: Any = model._released.parameters
     if not model._released.spent:
         loaded = not hasattr(model, "plan_")
