@@ -271,7 +271,7 @@ def test_progress_goes_from_nothing_to_everything():
 def test_pictures_say_whether_the_promise_holds():
     result = trade_off(gaussian, 0.0, 3.0, promise=(0.5, 0.01), batch=True, draws=500)
     figure = result.plot()
-    assert "breaks the promise" in figure.axes[0].get_title()
+    assert "breaks the promise" in figure.axes[0].get_title("left")
     names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert any("bounds of its error rates" in name for name in names)
     ax = figure.axes[0]

@@ -297,7 +297,7 @@ def test_a_plan_has_a_band_at_every_epsilon_on_an_axis_of_ratios():
     np.testing.assert_allclose(
         at[np.isclose(at[:, 0], epsilon), 1].max(), plan.at(epsilon).error_range()[1]
     )
-    assert "24 rows" in ax.get_title()
+    assert "24 rows" in ax.get_title("left")
     assert "units of the output" in ax.get_ylabel()
 
 
@@ -313,7 +313,7 @@ def test_a_curve_says_what_it_shows_in_which_units():
     model = fitted(table(age=inputs(1)[:, 0])).name_output("height", "cm")
     figure = model.plot(points=table(age=[21.0, 25.0]))
     (ax,) = figure.axes
-    assert ax.get_title().startswith(
+    assert ax.get_title("left").startswith(
         "Mean height (cm) by age\nFrom 24 rows; protects one output value"
     )
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "height (cm)")

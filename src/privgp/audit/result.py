@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,6 +20,9 @@ from privgp.audit.shadows import Laws, Released
 from privgp.pictures import style
 from privgp.pictures.style import number
 from privgp.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # callback(share of the work done, what is being done)
 Callback = Callable[[float, str], None]
@@ -72,7 +75,7 @@ STATISTICS = ("mean", "log variance")
 RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 400)])
 
 
-def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
+def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Figure:
     """The promised curve, below which no attack may come, and the attack with its bounds.
 
     Parameters
@@ -109,7 +112,7 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Any:
     return style.root_of(ax)
 
 
-def plot_membership(result: Membership) -> Any:
+def plot_membership(result: Membership) -> Figure:
     """The curve over all thresholds, and what datasets with and without the record release."""
     count = 1 + len(result.inside.statistics)
     figure = style.new_figure(3.2, 3.1 * count)
@@ -239,7 +242,7 @@ class TradeOff:
             f"allowed (wrong with probability {self.failure_probability:g}). {verdict(self.holds)}."
         )
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Figure:
         """Both error rates with their bounds beside the promised curve, as a figure."""
         return plot_trade_off(self, ax)
 
@@ -440,7 +443,7 @@ class Membership:
         lines.append(f"Bounds are wrong with probability {self.failure_probability:g}.")
         return "\n".join(lines)
 
-    def plot(self) -> Any:
+    def plot(self) -> Figure:
         """The curve, and what the two kinds of datasets release, as a figure."""
         return plot_membership(self)
 

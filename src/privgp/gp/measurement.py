@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from privgp.types import Array, NotNegative, Positive, added_field
 
 SPARSE = 0.05  # share of entries up to which products with a large matrix skip the zeros
-LARGE = 200  # rows
+LARGE = 100  # rows
 
 
 def _without_zeros(matrix: Array) -> Array | csr_array:
@@ -75,6 +75,10 @@ class Functionals:
     def carry(self, K: Array) -> Array:
         """``A K``, (measured, columns), from K, (nodes, columns)."""
         return np.asarray(self._sparse_weights @ K)
+
+    def pull(self, V: Array) -> Array:
+        """``A^T V``, (nodes, columns), from V, (measured, columns)."""
+        return np.asarray(self._sparse_weights.T @ V)
 
     def energy_of(self, V: Array) -> Array:
         """``V G``, (rows, nodes), from V, (rows, nodes); G is symmetric."""

@@ -18,6 +18,9 @@ from privgp.release.release import Release
 from privgp.types import Array, Table, UserData
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from privgp.models.published import Published
     from privgp.plan.inputs.inputs import Inputs
     from privgp.privacy.guarantee import Guarantee
@@ -32,7 +35,7 @@ MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
 def rate_of(output: str) -> str:
     """A rate's name: units such as "per 1,000 people" say what it is per."""
-    return output if " (per " in output else f"{output} per unit of exposure"
+    return output if " per " in output.replace("(", " ") else f"{output} per unit of exposure"
 
 
 def function_picture(release: Release, output: str, observation: bool) -> Released:
@@ -76,8 +79,12 @@ def picture_of(release: Release, output: str, observation: bool) -> Released:
 
 
 def plot_several(
-    model: Published, ax: Any, figure: Any, observation: bool, points: UserData = None
-) -> Any:
+    model: Published,
+    ax: Axes | None,
+    figure: Figure | None,
+    observation: bool,
+    points: UserData = None,
+) -> Figure:
     """The curve, map or slices of every output, one above the other."""
     from privgp.pictures.curves import plot_each
 
@@ -107,7 +114,7 @@ def _picture(release: Release, values: Any, output: str, curve: str) -> Released
     return in_numbers(shown, release.parameters.columns)
 
 
-def on_paper(model: Published, released: Released, points: Any = None) -> Released:
+def on_paper(model: Published, released: Released, points: UserData = None) -> Released:
     """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
     promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
     release: Release = model._released
@@ -236,7 +243,7 @@ def _inputs_of(release: Release) -> int:
 def _shown_of_inputs(release: Release) -> dict[str, Any]:
     """Where the function is drawn: over the public inputs, or over the domain of private ones."""
     nodes, asked = release.parts[0].functionals.nodes, release.parameters
-    if asked.protect == "outputs":
+    if asked.x_bounds is None:
         return {
             "extent": _range_of(nodes),
             "held_at": np.median(nodes, axis=0),

@@ -17,12 +17,11 @@ from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Relea
 from privgp.types import Array
 
 PANEL_ROOM = 22  # characters of a label
-# Colour, opacity and line of the edges, which keep the bands apart in a copy without colours.
-FILLS = {
-    TOTAL: (style.SKY, 0.35, "-"),
-    PRIVACY: (style.BLUE, 0.45, "--"),
-    NOISE: (style.SKY, 0.35, "--"),
-}
+# Colour, opacity and line of the edges. The part due to privacy has edges only: it is no second interval.
+FILLS = {TOTAL: (style.SKY, 0.35, "-"), NOISE: (style.SKY, 0.35, "--")}
+
+
+LINES = {OUTPUTS: (style.VERMILION, ":"), PRIVACY: (style.BLUE, "--")}
 
 
 def plot_release(
@@ -118,8 +117,9 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
         return
     ax.plot(x, middle, color=style.BLACK, lw=1.6, zorder=3, label=released.curve)
     for label, edges in bands.items():
-        if label == OUTPUTS:
-            lines = ax.plot(x, np.transpose(edges), color=style.VERMILION, lw=1.0, ls=":")
+        if label in LINES:
+            colour, line = LINES[label]
+            lines = ax.plot(x, np.transpose(edges), color=colour, lw=1.0, ls=line)
             lines[0].set_label(label)
         else:
             colour, alpha, line = FILLS[label]
@@ -138,7 +138,7 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
 def _bars(
     ax: Axes, x: Array, middle: Array, bands: Mapping[str, Band], name: str = style.AT_TARGETS
 ) -> None:
-    """Points with error bars: those with ends in all, thick ones of the privacy noise."""
+    """Points with bars: thin ones with ends for the whole interval, thick ones for the privacy noise."""
     thick = float(np.clip(250.0 / len(x), 0.8, 3.0))  # many bars side by side stay apart
     looks: dict[str, dict[str, Any]] = {
         OUTPUTS: {"ecolor": style.VERMILION, "elinewidth": 0.7},

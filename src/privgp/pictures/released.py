@@ -10,11 +10,11 @@ from privgp.types import Array
 
 Band = tuple[Array, Array]  # the lower and the upper end at every point
 
-# The 90% ranges that a picture can show, by what the legend says of them.
-OUTPUTS = "90% range of new outputs"
-TOTAL = "90% range of the function, in all"
-PRIVACY = "part of it due to privacy noise"
-NOISE = "90% range of the privacy noise"
+# The 90% intervals that a picture can show, by their text in the legend.
+OUTPUTS = "90% interval of new outputs"
+TOTAL = "90% interval"
+PRIVACY = "part of the interval due to privacy noise"
+NOISE = "90% interval of the privacy noise"
 
 
 def input_names(names: Sequence[object] | None, count: int) -> list[str]:

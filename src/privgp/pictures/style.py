@@ -115,10 +115,13 @@ def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room
     if simulation:
         text = f"{STAMP}\n{text}"
     lines = [line for part in text.split("\n") for line in textwrap.wrap(part, room)]
-    set_text = place.set_title if isinstance(place, Axes) else place.suptitle
     colour, weight = (VERMILION, "bold") if simulation else (BLACK, "normal")
     written = "\n".join(lines).replace("$", r"\$")
-    set_text(written, fontsize=TEXT, color=colour, fontweight=weight)
+    if isinstance(place, Axes):
+        title = place.set_title(written, loc="left", fontsize=TEXT, color=colour)
+    else:
+        title = place.suptitle(written, x=0.01, ha="left", fontsize=TEXT, color=colour)
+    title.set_fontweight(weight)
 
 
 def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
@@ -138,6 +141,7 @@ def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
         wrapped = textwrap.fill(name, room, max_lines=3, placeholder=" ...")
         set_label(wrapped.replace("$", r"\$"), fontsize=TEXT)  # a bare dollar begins a formula
     ax.tick_params(labelsize=SMALL)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def set_ticks(axis: Axis, ticks: Any, name: str = "", most: int = 6) -> None:

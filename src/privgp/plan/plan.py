@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -48,6 +48,10 @@ from privgp.storage.archive import (
 )
 from privgp.storage.codec import Codec
 from privgp.types import Array, Positive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 NOTICE = (
     "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
@@ -318,7 +322,7 @@ class Plan:
             f'{table}<img alt="expected error" width="600" src="data:image/png;base64,{picture}">'
         )
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Figure:
         """The error to expect against epsilon, as a figure with a panel for every output."""
         from privgp.plan.picture import plot_plan  # slow to import
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import values
 from privgp.gp.inference.laplace_noise import find_sites
 from privgp.gp.kernels.evaluate import constant_variance, mean_variance, value_and_pullback
-from privgp.gp.measurement import Functionals, Measurement
+from privgp.gp.measurement import LARGE, Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array, Integers
 
@@ -73,6 +74,14 @@ def _with_noise(S: Array, t: Array, noise_std: float) -> tuple[Array, Array, flo
     L = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
     a = cho_solve((L, True), t, check_finite=False)
     return L, a, -0.5 * float(t @ a) - float(np.log(np.diag(L)).sum())
+
+
+def _inverse(L: Array) -> Array:
+    """The inverse of a matrix from its lower Cholesky factor."""
+    if len(L) < LARGE:
+        return np.asarray(cho_solve((L, True), np.eye(len(L)), check_finite=False))
+    lower = np.tril(dpotri(L, lower=1)[0])  # a third of the work
+    return np.asarray(lower + np.tril(lower, -1).T)
 
 
 @dataclass(frozen=True)
@@ -167,7 +176,6 @@ def fit(
     """
     f, s2, k0 = functionals, noise_variance, prior_variance(functionals, kernel, nodes)
     K, pull = value_and_pullback(kernel, nodes)
-    A = f.weights
     AK, S = _covariances(f, k0, s2, K, changes)
     if changes is not None:
         K = K + changes @ changes.T
@@ -176,7 +184,7 @@ def fit(
     if not (has_energy or gradient):
         return Fit(value, L, a, 0.0, None)
 
-    inverse = cho_solve((L, True), np.eye(len(L)), check_finite=False)
+    inverse = _inverse(L)
     outer = np.outer(a, a) - inverse
     dS = 0.5 * outer
     dAK: Array | float = 0.0
@@ -217,7 +225,7 @@ def fit(
         return Fit(value, L, a, spread, None)
     d_noise += float(np.vdot(dS, f.noise_gram))
     d_scale += float(np.vdot(dS, f.residual_gram))
-    dK = A.T @ (dS @ A + dAK)
+    dK = f.pull(f.pull(dS).T + dAK)  # dS is symmetric
     if f.scatter is not None:
         f.average_pull(dK, -np.einsum("ij,ij->j", f.scatter, dS @ f.scatter))
     slope = pull(dK) + d_scale * variance_gradient(f, kernel, nodes)

@@ -1,10 +1,12 @@
 """PrivateFunction: the posterior mean as one noisy function, at any points, kept by the curator."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -42,6 +44,10 @@ from privgp.vault.states.kept import Kept
 from privgp.vault.states.outputs import OutputsContents, first_draws
 from privgp.vault.states.records import RecordsContents, first_record_draws
 from privgp.vault.validate import seal_inputs, seal_outputs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_RECORDS = 10_000
 LAZILY = "drawn where it is asked for, at most {:,} points"
@@ -115,7 +121,9 @@ class PrivateFunction(KeptEstimator):
         """The function at these points, (points,), the same for ever; kept before it is returned."""
         return self._ask(X_new)
 
-    def plot(self, ax: Any = None, *, figure: Any = None, output: str = "output") -> Any:
+    def plot(
+        self, ax: Axes | None = None, *, figure: Figure | None = None, output: str = "output"
+    ) -> Figure:
         """The function at a grid's points as a figure; see privgp.models.picture."""
         from privgp.models.picture import as_map, function_of_release
         from privgp.pictures.curves import plot_release

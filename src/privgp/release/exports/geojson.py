@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 from contourpy import FillType, contour_generator
 
-from privgp.pictures.style import together
 from privgp.tables.kinds import LATITUDES, LONGITUDES
 from privgp.types import Array
 
@@ -128,6 +127,8 @@ def round_levels(values: Array, count: int) -> list[float]:
 
 def bands_between(levels: Sequence[float]) -> list[Band]:
     """From each level to the next, where no value lies outside of them."""
+    from privgp.pictures.style import together  # slow to import
+
     texts = together(levels)
     pairs = zip(levels, levels[1:], texts, texts[1:], strict=False)
     return [Band(low, high, f"{a} to {b}") for low, high, a, b in pairs]
@@ -135,6 +136,8 @@ def bands_between(levels: Sequence[float]) -> list[Band]:
 
 def open_bands(levels: Sequence[float]) -> list[Band]:
     """The same, and what lies below the first level and above the last."""
+    from privgp.pictures.style import together  # slow to import
+
     texts = together(levels)
     below = Band(None, levels[0], f"below {texts[0]}")
     above = Band(levels[-1], None, f"{texts[-1]} and above")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from privgp.release.queries.averages import STATISTICS, Average
 from privgp.tables.kinds import EASTWARDS, LATITUDES, LONGITUDES, NORTHWARDS
 from privgp.tables.places import WGS84, to_crs
 from privgp.types import Array, Integers, UserData
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NO_SHAPELY = "areas need shapely: install privgp[geo]."
 POLYGONS = "polygons must be a GeoDataFrame, a GeoJSON file or what is in one, with a polygon for every area."
@@ -209,7 +212,7 @@ class Areas(Average):
         }
         return collection(features, (), about)
 
-    def plot(self, figure: Any = None, *, quantity: str | None = None) -> Any:
+    def plot(self, figure: Figure | None = None, *, quantity: str | None = None) -> Figure:
         """Two maps of the areas: their averages, and half the widths of their intervals.
 
         Parameters
