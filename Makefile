@@ -8,7 +8,7 @@ QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 COMPILED := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: test demo lint docs stories wheel-check pictures papers papers-quick bench bench-accuracy \
-  bench-calibration bench-peers \
+  bench-calibration bench-peers bench-suite \
   bench-load bench-kills fuzz lowest steady setup lock clean
 .DEFAULT_GOAL := test
 
@@ -95,6 +95,10 @@ bench-accuracy: setup
 # Errors and error bars on known functions and on real data, into the folder calibration.
 bench-calibration: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.calibration --data $(DATA)
+
+# Private curves and maps beside other methods, one table: an hour on one core. Peers are in .venv-peers.
+bench-suite: setup .venv-peers/.ready
+	$(QUIET_BLAS) $(BIN)/python -m benchmarks.suite --data $(DATA)
 
 # A server under load: speed against the bare model, many clients at once, memory.
 bench-load: setup

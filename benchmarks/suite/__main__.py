@@ -74,19 +74,26 @@ def summary(releases: list[dict[str, Any]]) -> dict[str, Any]:
 def table(rows: list[dict[str, Any]], epsilon: float) -> str:
     """A table in Markdown at one epsilon: RMSE of every method at every task, the least private one bold."""
     here = [row for row in rows if row["epsilon"] == epsilon]
-    methods = [*dict.fromkeys(row["method"] for row in here)]
-    lines = [f"| task | {' | '.join(methods)} |", "|---" * (len(methods) + 1) + "|"]
-    for task in dict.fromkeys(row["task"] for row in here):
-        found = {row["method"]: row for row in here if row["task"] == task}
-        fair = [
-            row["rmse"]
-            for row in found.values()
-            if row.get("rmse") is not None
-            and row["protects"] != "nothing"
-            and "hindsight" not in row["method"]
-        ]
-        cells = [_cell(found.get(name), min(fair, default=0.0)) for name in methods]
-        lines.append(f"| {task} | {' | '.join(cells)} |")
+    tasks = [*dict.fromkeys(row["task"] for row in here)]
+    best = {
+        task: min(
+            (
+                row["rmse"]
+                for row in here
+                if row["task"] == task
+                and row.get("rmse") is not None
+                and row["protects"] != "nothing"
+                and "hindsight" not in row["method"]
+            ),
+            default=0.0,
+        )
+        for task in tasks
+    }
+    lines = [f"| method | {' | '.join(tasks)} |", "|---" * (len(tasks) + 1) + "|"]
+    for method in dict.fromkeys(row["method"] for row in here):
+        found = {row["task"]: row for row in here if row["method"] == method}
+        cells = [_cell(found.get(task), best[task]) for task in tasks]
+        lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

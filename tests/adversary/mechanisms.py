@@ -60,6 +60,7 @@ from tests.models.looking_up import Column
 BUDGET = {"y_bounds": (0, 1), "epsilon": 8.0, "delta": 0.01}
 SMALL = {**BUDGET, "epsilon": 2.5}
 FEW = INPUTS[::4]
+WEIGHTS = np.tile([3.0, 1.0, 2.0, 0.5], 3)
 LABELS = INPUTS + 0.03, np.zeros(len(INPUTS), int)  # first batches, before that which is attacked
 FEW_RECORDS = np.full((200_000, 1), 0.7), np.full(200_000, 0.5)
 VARYING = DotProduct(0.5) * VaryingLengthscale(0.5, places=[[0.0], [1.0]], factors=[0.5, 2.0])
@@ -73,6 +74,14 @@ def regressor(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: An
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
+
+
+def weighted(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
+    """Rows with sample weights: the worst person, whose rows may have different ones."""
+    model = PrivateGPRegressor(**{**BUDGET, "hyperparameters": "fixed", **settings})
+    given = {"groups": groups, "sample_weight": WEIGHTS}
+    worst = of_plan(model, **given)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, **given), worst, draws)
 
 
 def many_rows(groups: Any = None, **settings: Any) -> Measured:
@@ -625,6 +634,13 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         regressor(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000),
     ),
     ("people, gaussian", PrivateGPRegressor, regressor(PEOPLE, mechanism="gaussian")),
+    ("weights, gaussian", PrivateGPRegressor, weighted(mechanism="gaussian")),
+    ("weights of people, gaussian", PrivateGPRegressor, weighted(PEOPLE, mechanism="gaussian")),
+    (
+        "weights, laplace",
+        PrivateGPRegressor,
+        weighted(mechanism="laplace", epsilon=2.5, draws=9_000),
+    ),
     (
         "people, laplace",
         PrivateGPRegressor,

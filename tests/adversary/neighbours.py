@@ -31,11 +31,11 @@ def ends(row: int = 0, rows: int = 12) -> Callable[[], Pair]:
     return pair
 
 
-def of_plan(model: PrivateGPRegressor, groups: Any = None) -> Callable[[], Pair]:
+def of_plan(model: PrivateGPRegressor, groups: Any = None, **given: Any) -> Callable[[], Pair]:
     """Outputs in (0, 1) of the person who moves the measurement most, as far as that person may."""
 
     def pair() -> Pair:
-        plan = model.plan(INPUTS, groups=groups)
+        plan = model.plan(INPUTS, groups=groups, **given)
         people = np.arange(len(INPUTS)) if groups is None else groups
         order = 1 if plan.noise.pure else 2
         found = max(_ends_of_people(people), key=lambda u: _moved(plan.strategy, u, order))

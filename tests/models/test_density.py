@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 import privgp
 from privgp import Ledger, PrivateGPDensity, PrivateGPRegressor
-from privgp.plan.outcomes.density import REPLACED, count_bounds, quadrature
+from privgp.plan.outcomes.density import REPLACED, bins_per_input, count_bounds, quadrature
 from privgp.vault.measure import exact
 
 SETTINGS: dict[str, Any] = {
@@ -41,7 +41,7 @@ def test_the_intensity_is_the_density_times_about_the_number_of_points(fitted):
     assert_allclose(ratio, ratio[0])
     assert ratio[0] == pytest.approx(600, rel=0.1)
     low, high = fitted.interval(x)
-    assert np.all((low > 0) & (low < fitted.intensity(x)) & (fitted.intensity(x) < high))
+    assert np.all((low >= 0) & (low < fitted.intensity(x)) & (fitted.intensity(x) < high))
 
 
 def test_in_two_dimensions_the_density_integrates_to_one():
@@ -147,13 +147,52 @@ def test_averages_and_bands_of_an_intensity(fitted):
         ({"mechanism": "cauchy"}, "mechanism"),
         (
             {"x_bounds": {}, "columns": {"r": ("category", ["a", "b"])}},
-            "over numbers and dates",
+            "over numbers, dates and places",
         ),
     ],
 )
 def test_wrong_declarations_are_refused_before_anything_is_spent(given, message):
     with pytest.raises(ValueError, match=message):
         PrivateGPDensity(**{**BOX, **SETTINGS, **given}).plan(100)
+
+
+def test_points_in_few_places_are_not_smeared():
+    rng = np.random.default_rng(5)
+    places = rng.uniform(0, 1, (30, 1))
+    points = places[rng.integers(0, 30, 1500)]
+    model = PrivateGPDensity(x_bounds=[(0, 1)], **{**SETTINGS, "hyperparameters": "learned"})
+    model.fit(points)
+    centres = (np.arange(64)[:, None] + 0.5) / 64
+    truth = np.bincount((points[:, 0] * 64).astype(int), minlength=64) / 1500
+    found = np.exp(model.score_samples(centres)) / 64
+    noisy = np.maximum(truth * 1500 + rng.laplace(0, 2, 64), 0)
+    assert 0.5 * np.abs(found - truth).sum() < 0.5 * np.abs(noisy / noisy.sum() - truth).sum()
+    low, high = model.interval(centres)
+    held = (low <= truth * 1500 * 64) & (truth * 1500 * 64 <= high)
+    assert held.mean() > 0.8
+
+
+def test_points_can_be_places():
+    rng = np.random.default_rng(6)
+    homes = pd.DataFrame({"lat": rng.normal(52, 0.1, 400), "lon": rng.normal(5, 0.1, 400)})
+    box = {
+        "x_bounds": {"lat": (51.5, 52.5), "lon": (4.0, 6.0)},
+        "columns": {("lat", "lon"): "place"},
+    }
+    model = PrivateGPDensity(**box, bins=10, **SETTINGS).fit(homes)
+    new = pd.DataFrame({"lat": [52.0, 51.6], "lon": [5.0, 4.1]})
+    near, far = model.intensity(new)  # per square kilometre
+    assert near > 5 * far
+    area = 111.2 * 222.4 * np.cos(np.radians(52))
+    assert 400 / area < near < 400
+
+
+def test_fewer_points_or_less_budget_make_fewer_bins():
+    assert bins_per_input(None, 2, 1000, 1.0) == (20, 20)
+    assert bins_per_input(None, 2, 1000, 0.1) == (6, 6)
+    assert bins_per_input(None, 1, 50, 1.0) == (20,)
+    assert bins_per_input(None, 2, 10**6, 1.0) == (24, 24)
+    assert bins_per_input(None, 3, 2, 0.01) == (2, 2, 2)
 
 
 @pytest.mark.parametrize("points", [[["a"]], [[np.nan]], [[np.inf]], [[0.1, 0.2]]])

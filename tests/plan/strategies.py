@@ -28,6 +28,7 @@ from privgp.vault.measure import exact
 BOUNDS = (-1.0, 1.0)
 PEOPLE = np.array([0, 0, 0, 1, 1, 2, 3, 4, 5])
 PLACES = np.linspace(0, 1, 9)[:, None]
+WEIGHTS = np.array([1.0, 0.3, 0.5, 0.2, 0.9, 1.0, 0.1, 0.4, 0.7])
 TALLIED = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0])[:, None]
 
 
@@ -382,6 +383,13 @@ LABELLED_PEOPLE = (_labelled_people, _other_labelled_people)
 ROWS: dict[str, Row] = {
     "OutputSums": Row(_sums(), *OUTPUTS, weights=_of_rows),
     "OutputSums of people": Row(_sums(PEOPLE), *OUTPUTS, weights=_of_rows),
+    "OutputSums with weights": Row(_sums(unit=True, weights=WEIGHTS), *OUTPUTS, weights=_of_rows),
+    "OutputSums of people with weights": Row(
+        _sums(PEOPLE, weights=WEIGHTS), *OUTPUTS, weights=_of_rows
+    ),
+    "GroupSums of people with weights": Row(
+        _groups(PEOPLE, weights=WEIGHTS), *OUTPUTS, weights=_of_rows
+    ),
     "GroupSums": Row(_groups(), *OUTPUTS, weights=_of_rows),
     "GroupSums of people": Row(_groups(PEOPLE), *OUTPUTS, weights=_of_rows),
     "ClassSums": Row(_every_class(strategy_for_rows), *LABELS),

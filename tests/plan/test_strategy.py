@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from privgp import PrivateGPRegressor
@@ -123,7 +123,8 @@ def test_every_design_is_scaled_so_that_one_person_moves_it_by_at_most_2(
     assert np.all(strategy.row_weights <= 1)
     assert column_norms(strategy.matrix).max() <= 1 + 1e-12
     if strategy.people is not None:  # every row of a person has the person's weight
-        assert_allclose(strategy.person_weights()[strategy.people], strategy.row_weights, rtol=0)
+        first = np.unique(strategy.people, return_index=True)[1]
+        assert_array_equal(strategy.row_weights[first][strategy.people], strategy.row_weights)
 
 
 @pytest.mark.parametrize("rows", [13, 40])

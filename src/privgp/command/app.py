@@ -31,15 +31,54 @@ GROUPS = {
 }
 
 
+RELEASE = "--inputs age --output cost --bounds 0 3000 --epsilon 1 --delta 1e-5"
+STATE = "--kernel '1e5*rbf(20)+white(9e4)'"
+EXAMPLES = {
+    "bounds": "privgp bounds visits.csv --output cost --low 0 --epsilon 0.1",
+    "plan": f"privgp plan visits.csv {RELEASE} -o visits.plan",
+    "release": f"privgp release visits.csv {RELEASE} -o visits.privgp",
+    "update": "privgp update visits.privgp may.csv --output cost -o visits-may.privgp",
+    "predict": "privgp predict visits.privgp ages.csv -o predicted.csv",
+    "inspect": "privgp inspect visits.privgp",
+    "certificate": "privgp certificate visits.privgp -o visits.html",
+    "demo": "privgp demo",
+    "serve": "privgp serve --data privgp-server",
+    "audit trade-off": "privgp audit trade-off visits.csv --inputs age --bounds 0 3000 --epsilon 1 "
+    "--delta 1e-5 --targets age=40:40:1 --reconstruct unbiased",
+    "audit membership": "privgp audit membership --noise-variance 1",
+    "function create": f"privgp function create visits.csv {RELEASE} {STATE} -o cost.private-state",
+    "function ask": "privgp function ask cost.private-state ages.csv -o answers.csv",
+    "function inspect": "privgp function inspect cost.private-state",
+    "ledger open": "privgp ledger open --ledger sqlite:///budget.db --dataset visits --epsilon 3 "
+    "--delta 1e-5",
+    "ledger show": "privgp ledger show --ledger sqlite:///budget.db --dataset visits",
+    "ledger verify": "privgp ledger verify --ledger sqlite:///budget.db",
+    "ledger export": "privgp ledger export --ledger sqlite:///budget.db -o budget.json",
+    "paths calibrate": "privgp paths calibrate --rows 300 --domain age=18:90 --bounds 0 3000 --epsilon 1 "
+    "--delta 1e-5 --kernel '1e5*matern12(20)'",
+    "paths tune": "privgp paths tune --rows 300 --domain age=18:90 --bounds 0 3000 --epsilon 1 --delta 1e-5 "
+    "--kernel '1e5*matern32(20)+white(9e4)' --task mean",
+    "paths create": f"privgp paths create visits.csv {RELEASE} --domain age=18:90 "
+    "--kernel '1e5*matern12(20)' -o cost.private-state",
+    "paths release": "privgp paths release cost.private-state age=20:80:30 -o paths.csv",
+    "paths excursion": "privgp paths excursion cost.private-state age=20:80:30 --threshold 900 -o above.csv",
+    "paths inspect": "privgp paths inspect cost.private-state",
+    "search grid": f"privgp search grid visits.csv {RELEASE} --lengthscales 5,20,60 -o visits.privgp",
+    "search bayes": "privgp search bayes --train open.csv --validation private.csv --inputs age,bmi "
+    "--output ill --space C=1e-3:1e3:log --epsilon 1 --delta 1e-5 -o tuned.json",
+}
+
+
 def _group(name: str, *subcommands: Callable[..., None]) -> None:
     group = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True)
     for each in subcommands:
-        group.command(cls=o.Command)(each)
+        word = each.__name__.replace("_", "-")
+        group.command(cls=o.Command, epilog=EXAMPLES[f"{name} {word}"])(each)
     app.add_typer(group)
 
 
 for subcommand in (bounds, plan, release, update, predict, inspect, certificate, demo, serve):
-    app.command(cls=o.Command)(subcommand)
+    app.command(cls=o.Command, epilog=EXAMPLES[subcommand.__name__])(subcommand)
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
 _group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)

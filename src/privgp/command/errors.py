@@ -17,17 +17,56 @@ def option_name(name: str) -> str:
 
 
 # What the library calls its arguments, and the options they come from.
-OPTIONS = {
-    each.name: (*each.options, option_name(each.name))[0] for each in TABLE if len(each.options) < 2
-} | {
-    name: option_name(name)
-    for name in (
-        *("domain", "noise_std", "sensitivity", "dominance", "extra_noise", "n_paths", "threshold"),
-        *("vote", "smoothing", "label_noise", "loss_bounds", "max_points", "coverage", "exposure"),
-        *("groups", "output", "inputs", "delimiter", "encoding", "date_format", "decimal_comma"),
-        *("decimal_point", "dates", "categories", "numbers", "share", "low", "smallest", "largest"),
-    )
-}
+OPTIONS = (
+    {
+        each.name: (*each.options, option_name(each.name))[0]
+        for each in TABLE
+        if len(each.options) < 2
+    }
+    | {
+        name: option_name(name)
+        for name in (
+            *(
+                "domain",
+                "noise_std",
+                "sensitivity",
+                "dominance",
+                "extra_noise",
+                "n_paths",
+                "threshold",
+            ),
+            *(
+                "vote",
+                "smoothing",
+                "label_noise",
+                "loss_bounds",
+                "max_points",
+                "coverage",
+                "exposure",
+            ),
+            *(
+                "groups",
+                "output",
+                "inputs",
+                "delimiter",
+                "encoding",
+                "date_format",
+                "decimal_comma",
+            ),
+            *(
+                "decimal_point",
+                "dates",
+                "categories",
+                "numbers",
+                "share",
+                "low",
+                "smallest",
+                "largest",
+            ),
+        )
+    }
+    | {"sample_weight": "--weights"}
+)
 # How the library's sentences mention arguments.
 LEFT_OUT = re.compile(r"([Ll])eave (\w+)=None")
 SET_TO = re.compile(r"\b(\w+)='(\w+)'")

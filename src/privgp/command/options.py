@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from privgp.command.errors import Refusal, in_options
+from privgp.command.io.screen import FromTyper, show_help
 from privgp.question.parameters import BY_NAME, TABLE
 from privgp.question.parameters import Parameter as Declared
 
@@ -64,13 +65,24 @@ AnyData = Annotated[Path, typer.Argument(metavar="DATA", help=ANY_DATA_HELP)]
 Scheduler = Annotated[str | None, model(describe_parameter("engine"), metavar="ADDRESS")]
 NEW_DATA_HELP = "A .csv, .csv.gz or .parquet file with the input columns."
 NewData = Annotated[Path, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
-OptionalData = Annotated[Path | None, typer.Argument(metavar="[NEW]", help=NEW_DATA_HELP)]
+OptionalData = Annotated[Path | None, typer.Argument(metavar="NEW", help=NEW_DATA_HELP)]
 Output = Annotated[str, plain("The private column.", metavar="COLUMN")]
-Outputs = Annotated[str, plain("The private column, or several such as a,b.", metavar="COLUMN")]
+OUTPUTS_HELP = "The private column, or several such as a,b."
+Outputs = Annotated[str, plain(OUTPUTS_HELP, metavar="COLUMN")]
+OptionalOutputs = Annotated[str | None, plain(OUTPUTS_HELP, metavar="COLUMN")]
+DENSITY_HELP = (
+    "Release where the points lie, instead of an output: --inputs are private, with --x-bounds."
+)
+Density = Annotated[bool, plain(DENSITY_HELP, "--density")]
+# What a density of points is asked besides its budget and its inputs.
+WITH_DENSITY = (
+    *("inputs", "epsilon", "delta", "x_bounds", "kernel", "hyperparameters", "mechanism", "dates"),
+    *("numbers", "missing", "delimiter", "decimal_comma", "encoding"),
+)
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 DOCUMENT_HELP = "A .privgp file or a .plan file."
 Document = Annotated[Path, typer.Argument(metavar="FILE", help=DOCUMENT_HELP)]
-OptionalDocument = Annotated[Path | None, typer.Argument(metavar="[FILE]", help=DOCUMENT_HELP)]
+OptionalDocument = Annotated[Path | None, typer.Argument(metavar="FILE", help=DOCUMENT_HELP)]
 
 # Privacy
 BOUNDS_HELP = describe_parameter("y_bounds")
@@ -137,6 +149,7 @@ CLASSES_HELP = f"Instead of --bounds. {describe_parameter('classes')} Such as ye
 EXPOSURE_HELP = (
     "With --likelihood poisson: the public column that counts are out of, such as a population."
 )
+WEIGHTS_HELP = "The public column of survey weights: the target is then the weighted mean."
 DATES_HELP = "Inputs that are dates or times, in ISO 8601; UTC where no time zone is given."
 CATEGORIES_HELP = (
     "Inputs that are categories, such as region, or with their levels, region=north|south. Levels "
@@ -199,6 +212,7 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     kernel: Annotated[str | None, _KERNEL] = None
     targets: Annotated[str | None, model(TARGETS_HELP, metavar="FILE|GRID")] = None
     exposure: Annotated[str | None, model(EXPOSURE_HELP, metavar="COLUMN")] = None
+    weights: Annotated[str | None, model(WEIGHTS_HELP, metavar="COLUMN")] = None
     dates: Annotated[str | None, columns(DATES_HELP, metavar="A,B")] = None
     categories: Annotated[str | None, columns(CATEGORIES_HELP, metavar="A,B")] = None
     places: Annotated[str | None, columns(PLACES_HELP, metavar="LAT,LON")] = None
@@ -237,20 +251,83 @@ def take_options(
     return declare_options
 
 
+# The options that --help shows besides those that are required, in the order of what is needed most.
+MAIN = (
+    *(
+        "output",
+        "inputs",
+        "bounds",
+        "epsilon",
+        "delta",
+        "density",
+        "classes",
+        "plan",
+        "protect",
+        "x_bounds",
+    ),
+    *(
+        "groups",
+        "out",
+        "for_error",
+        "share",
+        "low",
+        "grid",
+        "average",
+        "areas",
+        "page",
+        "same_rows",
+    ),
+    *(
+        "certificate",
+        "plot",
+        "ledger",
+        "dataset",
+        "kernel",
+        "coverage",
+        "method",
+        "steps",
+        "template",
+    ),
+    *("holder", "noise_std", "reconstruct", "targets", "draws", "json", "force"),
+)
+MOST_SHOWN = 12
+HELP_ALL = "--help-all"
+
+
 class Command(TyperCommand):
     """A subcommand that takes every option once. One that is given again says two things: those that
     are lists are joined, and others are refused, as the last would silently take the place of all."""
 
-    def make_parser(self, ctx: Any) -> Any:
+    def parse_args(self, ctx: FromTyper, args: list[str]) -> list[str]:
+        """Read the words of a line; --help-all shows all options in place of that."""
+        if HELP_ALL in args:
+            self._show_help(ctx, whole=True)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: FromTyper, formatter: FromTyper) -> None:
+        """Print the options that are needed most."""
+        self._show_help(ctx, whole=False)
+
+    def _show_help(self, ctx: FromTyper, *, whole: bool) -> None:
+        shown = [each for each in self.params if not getattr(each, "hidden", False)]
+        options = [each for each in shown if each.param_type_name == "option"]
+        first = sorted(options, key=lambda each: (not each.required, _rank(each.name)))
+        chosen = options if whole else [each for each in options if each in first[:MOST_SHOWN]]
+        left = len(options) - len(chosen)
+        arguments = [each for each in shown if each.param_type_name == "argument"]
+        show_help(ctx, self.help or "", arguments, chosen, self.epilog or "", left)
+
+    def make_parser(self, ctx: FromTyper) -> FromTyper:
         """The parser of this command's words, which reads options as above."""
-        parser: Any = super().make_parser(ctx)
+        parser: FromTyper = super().make_parser(ctx)
         options = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
         lists = [each for each in options if each.metavar in LISTS and not each.multiple]
         for option in lists:
             parser.add_option(option, option.opts, option.name, "append")
         read = parser.parse_args
 
-        def parse_args(args: list[str]) -> Any:
+        def parse_args(args: list[str]) -> FromTyper:
             for option in options:
                 _check_numbers(option, args)
             values, left, order = read(args)
@@ -265,7 +342,11 @@ class Command(TyperCommand):
         return parser
 
 
-def _check_numbers(option: Any, words: list[str]) -> None:
+def _rank(name: str) -> int:
+    return MAIN.index(name) if name in MAIN else len(MAIN)
+
+
+def _check_numbers(option: FromTyper, words: list[str]) -> None:
     """Refuse an option of two numbers that other words follow."""
     for place, word in enumerate(words):
         name, equals, first = word.partition("=")

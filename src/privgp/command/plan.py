@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from privgp.command import options as o
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, refuse_given
 from privgp.command.io.files import ANY_TABLES, PICTURES, PLANS, check_files, whole_file
 from privgp.command.io.screen import progress, table, tell, warn
 
@@ -34,8 +36,10 @@ OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 @o.take_options(o.ReleaseOptions, bounds=None, epsilon=None)
 def plan(
+    context: typer.Context,
     data: o.AnyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
+    density: o.Density = False,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
     out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     plot: o.Plot = None,
@@ -47,7 +51,13 @@ def plan(
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, ANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
     from privgp.command.io.documents import EPSILONS, errors_by_epsilon
-    from privgp.command.io.request import Request, make_plan, plan_warnings, public_computation
+    from privgp.command.io.request import (
+        OfPoints,
+        Request,
+        make_plan,
+        plan_warnings,
+        public_computation,
+    )
     from privgp.command.io.results import contains, picture_lines, write_picture
     from privgp.plan.accuracy import check_error, least_epsilon
     from privgp.plan.inputs.arguments import are_several
@@ -59,7 +69,10 @@ def plan(
         asked["epsilon"] = 1.0  # until the least is found
         with public_computation(error="--for-error"):
             check_error(for_error)
-    request = Request(data=data, output=output, scheduler=scheduler, **asked)
+    if density:
+        refuse_given(context, ["output", *sorted({*asked} - {*o.WITH_DENSITY})], "--density")
+    kind = OfPoints if density else Request
+    request = kind(data=data, output=output, scheduler=scheduler, **asked)
     request.check()
     if for_error is not None and are_several(request.y_bounds):
         raise Refusal("--for-error is for one output: give --epsilon.")

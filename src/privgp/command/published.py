@@ -33,7 +33,7 @@ OBSERVATION_HELP = "Give the std and the interval of a new output instead of the
 PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
 LABEL_HELP = "What --page calls the output, with its unit: 'height in cm'."
 COVERAGE_HELP = "The probability of the interval from low to high."
-OUT_HELP = "The .csv or .parquet file to write; of a grid also CF netCDF, .nc, or .geojson."
+OUT_HELP = "The .csv or .parquet file to write, or .geojson; of a grid also CF netCDF, .nc, or GeoTIFF, .tif."
 GRID_HELP = (
     "Instead of NEW: predict on this many points along every input, over the range of the data."
 )
@@ -52,6 +52,10 @@ NOT_KEPT = (
     "records: --keep copies the columns of NEW. Predictions tell about the inputs they are made at: keep "
     "{out} private if NEW is the protected table."
 )
+PLACES_SHOWN = (
+    "A .geojson file shows the places of the rows of NEW, and the release protects places: give --keep if "
+    "NEW may be shown."
+)
 TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
 AVERAGE_HELP = (
     "Instead of predictions: averages over the rows of NEW, such as by=region, by=region,weights=people "
@@ -67,7 +71,8 @@ AREA_TABLES = (".csv", ".parquet", ".geojson")
 PUBLIC_ROWS = (
     "The rows of NEW must be public: averages tell where they are. Keep {out} private if not."
 )
-GRIDDED = (".nc", ".geojson")
+GRIDDED = (".nc", ".tif", ".geojson")
+MAPPED = (".geojson",)  # of rows too
 
 
 @o.take_options(o.ReleaseOptions, only="delimiter decimal_comma encoding date_format")
@@ -121,16 +126,18 @@ def predict(
         )
     if label is not None and (page is None or not label.strip()):
         raise Refusal("--label is the output's name for --page, and goes with it.")
-    if contours is not None and (out is None or out.suffix != ".geojson"):
-        raise Refusal("--contours is for a .geojson file: give --out such as map.geojson.")
-    if out is not None and out.suffix in GRIDDED and not on_grid:
+    if contours is not None and (out is None or out.suffix != ".geojson" or not on_grid):
+        raise Refusal(
+            "--contours is for a .geojson file of a grid: give --grid and --out such as map.geojson."
+        )
+    if out is not None and out.suffix in GRIDDED and out.suffix not in MAPPED and not on_grid:
         raise Refusal(f"A {out.suffix} file holds a grid: give --grid instead of NEW.")
     from polars import DataFrame
 
     from privgp.command.io.answers import Answers
     from privgp.command.io.axes import grid_of
     from privgp.command.io.columns import kept_columns, question_rows, refuse_questions
-    from privgp.command.io.maps import read_contours, write_grid
+    from privgp.command.io.maps import read_contours, write_grid, write_points
     from privgp.command.io.results import picture_lines, write_table
     from privgp.models.load import load as load_release
     from privgp.release.prediction import check_coverage
@@ -160,6 +167,8 @@ def predict(
         keep = not hidden if keep is None else keep
         if keep:
             whole = kept_columns(answers.release, data, X.columns, form)
+        if hidden and not keep and out.suffix in MAPPED:
+            raise Refusal(PLACES_SHOWN)
         if hidden:
             warnings = [(KEPT if keep else NOT_KEPT).format(out=out)]
     with progress(answers.steps(X.height) + 1) as step:
@@ -173,7 +182,11 @@ def predict(
         values = {names[name]: column for name, column in predicted.items()}
         mapped = {shown: names[column] for shown, column in answers.map_columns().items()}
         if lattice is not None and out.suffix in GRIDDED:
-            columns = write_grid(answers.release, lattice, values, out, mapped, asked)
+            near = answers.near_data(X)
+            columns = write_grid(answers.release, lattice, {**values, **near}, out, mapped, asked)
+        elif out.suffix in MAPPED:
+            frame = DataFrame({**whole.to_dict(), **values, **answers.near_data(X)})
+            columns = write_points(answers.release, X, frame, out)
         else:
             frame = DataFrame({**whole.to_dict(), **values})
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # What a plan does not say.
 OF_THE_TABLE = ("missing", "delimiter", "decimal_comma", "encoding", "date_format")
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
+NEEDED_FOR_POINTS = ("inputs", "epsilon", "delta")
 LABELS = "; labels need --classes instead of --bounds"
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
@@ -56,8 +57,9 @@ FURTHER_DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise.
 def release(
     context: typer.Context,
     data: o.AnyData,
-    output: o.Outputs,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
+    output: o.OptionalOutputs = None,
+    density: o.Density = False,
     plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
     certificate: o.Certificate = None,
     holder: o.Holder = None,
@@ -78,21 +80,23 @@ def release(
     check_files(read, files, force=force)
     if certificate is None:
         refuse_given(context, ("holder",), "a release without --certificate")
-    _check_complete(context, asked, by_plan=plan is not None)
+    _check_complete(context, {**asked, "density": density}, by_plan=plan is not None)
     from privgp.command.io.accounts import account_of, note_release
-    from privgp.command.io.request import PlannedRequest, Request, plan_warnings
+    from privgp.command.io.request import OfPoints, Request, plan_warnings, request_of_plan
     from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepare_release
 
     own: Any = {"data": data, "output": output, "seed": seed, "scheduler": scheduler}
     if plan is None:
-        request = Request(**own, about_labels=LABELS, **asked)
+        request = (OfPoints if density else Request)(**own, about_labels=LABELS, **asked)
     else:
         written = {name: asked[name] for name in OF_THE_TABLE}
-        request = PlannedRequest.of(plan, **own, **written)
+        request = request_of_plan(plan, **own, **written)
+    request.check_output()
     request.check()
     request = replace(request, account=account_of(ledger, dataset))
-    results = Results(out, certificate, plot, force, name, units, read_holder(holder))
+    title = request.title(name, units)
+    results = Results(out, certificate, plot, force, *title, read_holder(holder))
     results.check_output_names(request)
 
     def warnings(model: Published) -> list[str]:
@@ -154,9 +158,9 @@ def _spend(
 ) -> None:
     """Read, plan and rehearse; then spend, write and tell. ``learned``: what a model is learned from."""
     from privgp.command.io.accounts import charge_facts
-    from privgp.command.io.spending import guard_budget
+    from privgp.command.io.spending import guard_budget, spent_sentence
 
-    output = str(request.output)
+    output = request.output or ""
     with progress(2) as step:
         measure = prepare(request, output, results.release, step)
     with guard_budget(request.epsilon, request.delta) as saved:
@@ -167,6 +171,7 @@ def _spend(
             results.write(model, output, saved, step)
         facts, lines = charge_facts(model)
         facts["warnings"] = warnings(model)
+        lines.append(spent_sentence(model.guarantee_, vars(model).get("plan_")))
         results.tell(model.guarantee_, request, facts, *lines, as_json=as_json)
         if not as_json:
             warn(facts["warnings"])
@@ -174,6 +179,10 @@ def _spend(
 
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:
     """Refuse options that are missing, or that say what a plan says already."""
+    needed = NEEDED_FOR_POINTS if asked["density"] else NEEDED
+    if asked["density"]:
+        others = {*asked} - {*o.WITH_DENSITY, "density"}
+        refuse_given(context, ["output", *sorted(others)], "--density")
     for name, value in asked.items():
         option = "--bounds" if name == "further_bounds" else "--" + name.replace("_", "-")
         source = context.get_parameter_source(name)
@@ -183,7 +192,7 @@ def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: b
             raise Refusal(f"{option} does not go with --plan, which says it already.")
         if name == "bounds" and asked["classes"] is not None:
             continue
-        if not by_plan and name in NEEDED and value is None:
+        if not by_plan and name in needed and value is None:
             raise Refusal(f"Missing option '{option}': give it, or a --plan.")
 
 

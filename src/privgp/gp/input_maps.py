@@ -28,6 +28,8 @@ class InputMap:
     share : share of the ranked coordinate, between 0 and 1
     knots, ranks : (knots, columns), a coordinate and the rank it has
     plain : columns that stay as they are
+    bins : (columns, 3), if given: every coordinate is moved to the middle of its bin. The lower end of
+        the first bin, the width of a bin, and how many there are
 
     """
 
@@ -35,11 +37,13 @@ class InputMap:
     knots: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     ranks: Annotated[Array, "* *"] = field(default_factory=lambda: np.empty((0, 0)), repr=False)
     plain: tuple[int, ...] | None = added_field(None)
+    bins: Annotated[Array, "* *"] | None = added_field(None)
 
     @property
     def key(self) -> tuple[object, ...]:
         """What tells maps apart."""
-        return self.share, self.knots.tobytes(), self.ranks.tobytes(), self.plain
+        bins = None if self.bins is None else self.bins.tobytes()
+        return self.share, self.knots.tobytes(), self.ranks.tobytes(), self.plain, bins
 
     @cached_property
     def _curves(self) -> list[Callable[[Array], Array]]:
@@ -49,6 +53,9 @@ class InputMap:
 
     def __call__(self, X: Array) -> Array:
         """The mapped rows of X, (rows, columns)."""
+        if self.bins is not None:
+            low, width, count = self.bins.T
+            X = low + width * (np.clip(np.floor((X - low) / width), 0.0, count - 1.0) + 0.5)
         if self.share == 0.0:
             return X
         ranked = np.column_stack([own(X[:, j]) for j, own in enumerate(self._curves)])

@@ -93,6 +93,9 @@ class Hyperparameters:
             raise ValueError("input map is broken.")
         if not {*(self.input_map.plain or ())} <= {*range(columns)}:
             raise ValueError("input map is broken.")
+        bins = self.input_map.bins
+        if bins is not None and not (bins.shape == (columns, 3) and np.all(bins[:, 1] > 0.0)):
+            raise ValueError("input map is broken.")
         if len(self.changes) > MOST_CHANGES or not all(_fits(c, columns) for c in self.changes):
             raise ValueError("changes are broken.")
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
+from privgp.models.rows.files import aside_of
 from privgp.models.rows.planned import from_inputs_alone
 from privgp.models.rows.tables import rows_at
 from privgp.models.rows.updates import stages
@@ -93,16 +94,36 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     random_state: RandomState = None
 
     @from_inputs_alone
-    def plan(self, X: Table, *, groups: Column | None = None) -> Plan:
+    def plan(
+        self, X: Table, *, groups: Column | None = None, sample_weight: Column | None = None
+    ) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate the probability of a class
         would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used.
         """
-        return self._plan_table(X, groups)
+        return self._plan_table(X, groups, aside_of(X, weights=sample_weight))
+
+    def epsilon_for(
+        self,
+        X: Table,
+        error: float,
+        *,
+        groups: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> float:
+        """The least epsilon, within 1%, whose plan expects at most this error of a probability. Reads no
+        label and spends nothing. ValueError if no epsilon reaches the error."""
+        return self._least_epsilon(X, error, groups=groups, sample_weight=sample_weight)
 
     def fit(
-        self, X: Table, y: Column, *, groups: Column | None = None, plan: Plan | None = None
+        self,
+        X: Table,
+        y: Column,
+        *,
+        groups: Column | None = None,
+        plan: Plan | None = None,
+        sample_weight: Column | None = None,
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
@@ -110,13 +131,22 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         are protected together.
         ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
         made for anything else is refused before anything is spent.
+        ``sample_weight``: public survey weights, positive, one per row: probabilities are then weighted
+        shares.
         """
-        return self._fit(X, y, groups, plan)
+        return self._fit(X, y, groups, plan, aside_of(X, weights=sample_weight))
 
-    def update(self, X: Table, y: Column, *, groups: Column | None = None) -> Self:
+    def update(
+        self,
+        X: Table,
+        y: Column,
+        *,
+        groups: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
         """Measure labels of new people and learn from all measurements together, as
         ``PrivateGPRegressor.update`` does. Spends their budget."""
-        return self._fit_further(X, y, groups, None)
+        return self._fit_further(X, y, groups, None, aside_of(X, weights=sample_weight))
 
     def refine(
         self,
@@ -126,10 +156,12 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         delta: float = 0.0,
         *,
         groups: Column | None = None,
+        sample_weight: Column | None = None,
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget, as
         ``PrivateGPRegressor.refine`` does. ``guarantee_`` then states the total."""
-        return self._fit_further(X, y, groups, (epsilon, delta))
+        aside = aside_of(X, weights=sample_weight)
+        return self._fit_further(X, y, groups, (epsilon, delta), aside)
 
     @from_inputs_alone
     def stages(

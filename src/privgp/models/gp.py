@@ -21,16 +21,17 @@ from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import measure_further
 from privgp.plan.inputs.arguments import check_output_shares
-from privgp.plan.outcomes.exposures import check_exposure
+from privgp.plan.inputs.blocks import Beside
+from privgp.plan.outcomes.exposures import check_exposure, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
-from privgp.question.rules import ONE, check_rules
+from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.points import intervals
 from privgp.tables.table import absent, columns_by_name
-from privgp.types import Array, Bounds, Column, RandomState, Table, UserData
+from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes
 from privgp.vault.masked import Sealed
 
@@ -109,7 +110,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     random_state: RandomState = None
 
     @from_inputs_alone
-    def plan(self, table: Any, *, inputs: Sequence[str] | None = None) -> Plan:
+    def plan(
+        self, table: Any, *, inputs: Sequence[str] | None = None, sample_weight: UserData = None
+    ) -> Plan:
         """What a ``fit`` on this table would measure, and how accurate it would be. Spends nothing.
 
         Parameters
@@ -118,11 +121,14 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             Holds the inputs, the groups and the exposures. The outcomes may be absent: none is read.
         inputs : list of str, optional
             The names of the input columns, if not given to the constructor.
+        sample_weight : str or column, optional
+            Public survey weights of the rows, or the name of their column: the target is then the
+            weighted mean at every input.
 
         """
         given = columns_of(self, table)
-        names = self._input_names(given, inputs)
-        asked, rows = self._plan_rows(given, names)
+        names = self._input_names(given, inputs, sample_weight)
+        asked, rows = self._plan_rows(given, names, sample_weight)
         made = replace(plan_for_rows(asked, rows), output_names=tuple(self._outcomes_by_name()))
         return with_column_names(made, names, self.groups)
 
@@ -133,6 +139,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         *,
         inputs: Sequence[str] | None = None,
         plan: Plan | None = None,
+        sample_weight: UserData = None,
     ) -> Self:
         """Measure all outcomes once, with noise, and learn from it. The only call that spends.
 
@@ -148,18 +155,24 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         plan : Plan, optional
             What ``plan(table)`` returned, which is then carried out. A plan made for anything else is
             refused before anything is spent.
+        sample_weight : str or column, optional
+            Public survey weights of the rows, or the name of their column: the target is then the
+            weighted mean at every input.
 
         """
         given = columns_of(self, table)
         self._check_domain()
-        X, groups, exposed = self._rows(given, self._input_names(given, inputs), inputs_to_fit)
+        known = self._input_names(given, inputs, sample_weight)
+        X, groups, beside = self._rows(given, known, inputs_to_fit, sample_weight)
         private = self._outcome_columns(given, y)
-        self._check_columns(given, X, y, groups)
+        self._check_columns(given, X, y, groups, sample_weight)
         names = tuple(self._outcomes_by_name())
-        fit_columns(self, X, private, groups, plan, lambda rows: exposed, names)
+        fit_columns(self, X, private, groups, plan, lambda rows: beside, names)
         return self
 
-    def update(self, table: Any, y: UserData = None) -> Self:
+    def update(
+        self, table: UserData, y: UserData = None, *, sample_weight: UserData = None
+    ) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
         Each person's data is measured once, so the guarantee stays (epsilon, delta) for everybody,
@@ -169,13 +182,21 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         ----------
         table : data frame, dict of columns, or what ``open_table`` returned
             As for ``fit``, with the same columns.
-        y : column, optional
+        y, sample_weight : column, optional
             As for ``fit``.
 
         """
-        return self._fit_further(table, y, None)
+        return self._fit_further(table, y, None, sample_weight)
 
-    def refine(self, table: Any, epsilon: float, delta: float = 0.0, *, y: UserData = None) -> Self:
+    def refine(
+        self,
+        table: UserData,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        y: UserData = None,
+        sample_weight: UserData = None,
+    ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
         ``guarantee_`` then states the total, which counts for all of these people.
@@ -186,23 +207,29 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             As for ``fit``: the same rows, in the same order. Private records are not compared.
         epsilon, delta : float
             The further budget.
-        y : column, optional
+        y, sample_weight : column, optional
             As for ``fit``.
 
         """
-        return self._fit_further(table, y, (epsilon, delta))
+        return self._fit_further(table, y, (epsilon, delta), sample_weight)
 
-    def _fit_further(self, table: UserData, y: Column, budget: tuple[float, float] | None) -> Self:
+    def _fit_further(
+        self, table: UserData, y: UserData, budget: tuple[float, float] | None, weights: UserData
+    ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
         check_is_fitted(self)
         given = columns_of(self, table)
-        X, groups, exposed = self._rows(given, self._input_names_of_release(given), inputs_to_fit)
+        X, groups, beside = self._rows(
+            given, self._input_names_of_release(given), inputs_to_fit, weights
+        )
         private = self._outcome_columns(given, y)
-        self._check_columns(given, X, y, groups)
-        measure_further(self, X, private, groups, exposed, budget)
+        self._check_columns(given, X, y, groups, weights)
+        measure_further(self, X, private, groups, beside, budget)
         return self
 
-    def epsilon_for(self, table: UserData, error: float) -> float:  # type: ignore[override]
+    def epsilon_for(  # type: ignore[override]
+        self, table: UserData, error: float, *, sample_weight: UserData = None
+    ) -> float:
         """The least epsilon, within 1%, whose plan expects at most this error for every outcome.
 
         Parameters
@@ -211,9 +238,11 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             As for ``plan``. No outcome is read and nothing is spent.
         error : float
             In the units of the outcomes. ValueError if no epsilon reaches it.
+        sample_weight : str or column, optional
+            As for ``plan``.
 
         """
-        return self._least_epsilon(table, error)
+        return self._least_epsilon(table, error, sample_weight=sample_weight)
 
     def predict(
         self,
@@ -292,11 +321,12 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return named
 
     def _input_names(
-        self, given: Mapping[str, object], inputs: Sequence[str] | None
+        self, given: Mapping[str, Any], inputs: Sequence[str] | None, weights: UserData = None
     ) -> tuple[str, ...]:
         """The names of the input columns, none of which is private or names people."""
         named = self._outcomes_by_name()
         public = {*(each.exposure for each in named.values()), self.groups}
+        public |= {weights} if isinstance(weights, str) else set()
         twice = [name for name in named if name in public]
         if twice:
             raise ValueError(
@@ -350,14 +380,20 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return isinstance(self.outcomes, Mapping) or isinstance(given, FileColumns)
 
     def _check_columns(
-        self, given: Mapping[str, Any], X: UserData, y: UserData, groups: UserData
+        self,
+        given: Mapping[str, Any],
+        X: UserData,
+        y: UserData,
+        groups: UserData,
+        weights: UserData = None,
     ) -> None:
         """Refuse outcomes that are public elsewhere in the table, or in another order."""
         declared, has_names = self._outcomes_by_name(), self._has_names(given)
         counted = {one.exposure for one in declared.values()}
         exposures = {name: given[name] for name in given if name in counted}
         outcomes = {name: given[name] for name in declared} if has_names else y
-        self._check_call(X, outcomes, groups, exposures)
+        own = {weights: given[weights]} if isinstance(weights, str) else weights
+        self._check_call(X, outcomes, groups, exposure=exposures, sample_weight=own)
 
     def _locate(self, X: UserData) -> Array:
         """Where the kernel has the rows of a table, which may have other columns too."""
@@ -376,26 +412,44 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return seal_outcomes(y, classes, rows, records, people)
 
     def _rows(
-        self, given: Mapping[str, object], names: Sequence[str], inputs: Callable[..., Any]
-    ) -> tuple[object, object, Exposed]:
+        self,
+        given: Mapping[str, Any],
+        names: Sequence[str],
+        inputs: Callable[..., Any],
+        weights: UserData = None,
+    ) -> tuple[Any, Any, Beside]:
         """The columns of inputs by name, as ``inputs`` takes them, the groups, and the exposures of
-        counts."""
+        counts and sample weights."""
         X = inputs(self, given, names)
         if self.groups is not None and self.groups not in given:
             raise ValueError(f"table has no column {self.groups!r}, which groups names.")
         groups = None if self.groups is None else given[self.groups]
+        if isinstance(weights, str):
+            if weights not in given:
+                raise ValueError(f"table has no column {weights!r}, which sample_weight names.")
+            weights = given[weights]
         if self.protect == "records":
-            return X, groups, {}
-        return X, groups, self._exposures_by_count(given, rows_in(given, names))
+            check_rules(
+                {"protect": "records", "sample_weight": None if weights is None else GIVEN}, ONE
+            )
+            return X, groups, Beside()
+        count = rows_in(given, names)
+        return (
+            X,
+            groups,
+            Beside(self._exposures_by_count(given, count), check_weights(weights, count)),
+        )
 
-    def _plan_rows(self, given: Mapping[str, object], names: Sequence[str]) -> tuple[Any, Any]:
+    def _plan_rows(
+        self, given: Mapping[str, Any], names: Sequence[str], weights: UserData = None
+    ) -> tuple[Any, Any]:
         """A model that has what is known of the columns, and the rows to plan for."""
         self._check_domain()
-        X, groups, exposed = self._rows(given, names, inputs_to_plan)
+        X, groups, beside = self._rows(given, names, inputs_to_plan, weights)
         if self.protect == "records":
             return self, private_count(self, X, groups)
         asked, rows = rows_to_plan(self, X)
-        return asked, public_rows(asked, rows, groups, exposed, X)
+        return asked, public_rows(asked, rows, groups, beside, X)
 
     def _check_domain(self) -> None:
         """Refuse what does not go with private records."""

@@ -35,7 +35,7 @@ MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
 def rate_of(output: str) -> str:
     """A rate's name: units such as "per 1,000 people" say what it is per."""
-    return output if " (per " in output else f"{output} per unit of exposure"
+    return output if " per " in output.replace("(", " ") else f"{output} per unit of exposure"
 
 
 def function_picture(release: Release, output: str, observation: bool) -> Released:
@@ -243,7 +243,7 @@ def _inputs_of(release: Release) -> int:
 def _shown_of_inputs(release: Release) -> dict[str, Any]:
     """Where the function is drawn: over the public inputs, or over the domain of private ones."""
     nodes, asked = release.parts[0].functionals.nodes, release.parameters
-    if asked.protect == "outputs":
+    if asked.x_bounds is None:
         return {
             "extent": _range_of(nodes),
             "held_at": np.median(nodes, axis=0),

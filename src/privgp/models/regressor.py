@@ -17,7 +17,7 @@ from privgp.engine.cluster import engine_of
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.rows.files import exposure_of
+from privgp.models.rows.files import aside_of
 from privgp.models.rows.inducing import streams
 from privgp.models.rows.planned import from_inputs_alone
 from privgp.models.rows.tables import rows_at
@@ -143,16 +143,21 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     @from_inputs_alone
     def plan(
-        self, X: Table, *, groups: Column | None = None, exposure: Column | None = None
+        self,
+        X: Table,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
     ) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
         With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
-        ``groups`` but the number of people. ``exposure``: as ``fit`` has it.
+        ``groups`` but the number of people. ``exposure``, ``sample_weight``: as ``fit`` has them.
         """
-        exposure = exposure_of(X, exposure)
-        self._check_together(exposure=exposure)
-        return self._plan_table(X, groups, exposure)
+        aside = aside_of(X, exposure, sample_weight)
+        self._check_together(exposure=aside.exposure)
+        return self._plan_table(X, groups, aside)
 
     def epsilon_for(
         self,
@@ -161,13 +166,16 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         *,
         groups: Column | None = None,
         exposure: Column | None = None,
+        sample_weight: Column | None = None,
     ) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
-        spends nothing. ValueError if no epsilon reaches the error. ``exposure``: as ``fit`` has it.
+        spends nothing. ValueError if no epsilon reaches the error. ``exposure``, ``sample_weight``: as
+        ``fit`` has them.
         """
-        return self._least_epsilon(X, error, groups=groups, exposure=exposure)
+        given = {"groups": groups, "exposure": exposure, "sample_weight": sample_weight}
+        return self._least_epsilon(X, error, **given)
 
     def fit(
         self,
@@ -177,6 +185,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         groups: Column | None = None,
         plan: Plan | None = None,
         exposure: Column | None = None,
+        sample_weight: Column | None = None,
     ) -> Self:
         """Measure once, with noise, and learn from the measurement. The only call that spends.
 
@@ -186,13 +195,21 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         made for anything else is refused before anything is spent.
         ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
         population or days at risk: public, positive, one per row. None: 1 each.
+        ``sample_weight``: public survey weights, positive, one per row: the target is then the weighted
+        mean at every input. None: all rows count alike.
         """
-        exposure = exposure_of(X, exposure)
-        self._check_together(exposure=exposure)
-        return self._fit(X, y, groups, plan, exposure)
+        aside = aside_of(X, exposure, sample_weight)
+        self._check_together(exposure=aside.exposure)
+        return self._fit(X, y, groups, plan, aside)
 
     def update(
-        self, X: Table, y: Column, *, groups: Column | None = None, exposure: Column | None = None
+        self,
+        X: Table,
+        y: Column,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
     ) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
@@ -201,7 +218,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         the release so far; of private records, the same sums are measured as at first. X, groups,
         exposure and parameters must not have been chosen by looking at outputs.
         """
-        return self._fit_further(X, y, groups, None, exposure_of(X, exposure))
+        return self._fit_further(X, y, groups, None, aside_of(X, exposure, sample_weight))
 
     def refine(
         self,
@@ -212,6 +229,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         *,
         groups: Column | None = None,
         exposure: Column | None = None,
+        sample_weight: Column | None = None,
     ) -> Self:
         """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
 
@@ -219,7 +237,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         what is measured is planned knowing the release so far: it looks closer where that is least
         certain. Private records must be those of an earlier measurement, which cannot be checked.
         """
-        return self._fit_further(X, y, groups, (epsilon, delta), exposure_of(X, exposure))
+        aside = aside_of(X, exposure, sample_weight)
+        return self._fit_further(X, y, groups, (epsilon, delta), aside)
 
     @from_inputs_alone
     def stages(

@@ -24,7 +24,7 @@ from privgp.publish import (
     forget_fits,
     publish,
 )
-from privgp.types import Array, Column, Pair, RandomState, Table
+from privgp.types import Array, Column, Pair, RandomState, Table, UserData
 from privgp.vault.validate import check_roles
 
 DECLARED = ("outcomes", "y_bounds", "x_bounds", "domain", "classes", "loss_bounds")
@@ -37,14 +37,16 @@ class SpendsAtFit:
     charged_: Receipt
     guarantee_: Guarantee
 
-    def _check_call(self, X: Any, y: Any, groups: Any = None, exposure: Any = None) -> None:
+    def _check_call(
+        self, X: UserData, y: UserData, groups: UserData = None, **others: UserData
+    ) -> None:
         """Refuse a fit without y, and one whose y is public elsewhere or in another order."""
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
                 "None."
             )
-        check_roles(y, X=X, groups=groups, exposure=exposure)
+        check_roles(y, X=X, groups=groups, **others)
 
     def _publish(
         self,

@@ -114,10 +114,36 @@ def far_from_inputs(released: Released, points: Array) -> Array | None:
     if released.aspect is not None:
         longest = max(size[0], size[1] * released.aspect)
         size = np.array([longest, longest / released.aspect])
-    tree = cKDTree(known / size)
-    spacing = tree.query(known / size, k=2)[0][:, 1]
+    return _distances(known / size, points / size)
+
+
+def near_inputs(known: Array, points: Array) -> Array | None:
+    """1 where a public input is nearby and 0 elsewhere, (points,), by the same rule for any number of inputs.
+
+    Parameters
+    ----------
+    known : array (inputs, columns)
+        The public inputs.
+    points : array (points, columns)
+        Where to ask.
+
+    Returns
+    -------
+    array (points,), or None
+        None where there are few inputs.
+
+    """
+    if len(known) < FEW:
+        return None
+    size = np.maximum(np.ptp(known, axis=0), 1e-300)
+    return np.asarray(_distances(known / size, points / size) <= 1.0, dtype=np.float64)
+
+
+def _distances(known: Array, points: Array) -> Array:
+    tree = cKDTree(known)
+    spacing = tree.query(known, k=2)[0][:, 1]
     reach = max(NEAR, 2.0 * float(np.quantile(spacing, 0.75)))
-    return np.asarray(tree.query(points / size)[0] / reach)
+    return np.asarray(tree.query(points)[0] / reach)
 
 
 def _panels(figure: style.Canvas | None, released: Released, count: int) -> list[Axes]:

@@ -25,7 +25,13 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.outcomes.rates import Rates
 from privgp.plan.part import Part
-from privgp.plan.strategy import OutputSums, Strategy, noise_of, strategy_for_rows
+from privgp.plan.strategy import (
+    OutputSums,
+    Strategy,
+    effective_count,
+    noise_of,
+    strategy_for_rows,
+)
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.types import Array, Integers
@@ -76,7 +82,9 @@ class Question:
     person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
     ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
     which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
-    residuals. ``row_noise``: (rows,), the noise variance of every output, where it differs by row.
+    residuals; ``weights``: (rows,), sample weights over the largest of them. None: 1 each, or those that a
+    tally has. ``each``: whether every input has a sum of its own. ``row_noise``: (rows,), the noise variance
+    of every output, where it differs by row.
     """
 
     y_bounds: tuple[float, float]
@@ -95,6 +103,8 @@ class Question:
     inputs: Inputs | None = None
     inducing: int | Array | None = None
     residuals: str = "never"
+    weights: Array | None = None
+    each: bool = False
     row_noise: Array | None = None
 
     def nodes(self, model: Hyperparameters, inputs: Array, cells: int) -> Integers:
@@ -102,6 +112,8 @@ class Question:
 
         Where many models are averaged over, several for each of the cells that the budget can tell apart.
         """
+        if self.each:
+            return np.arange(len(inputs))
         if isinstance(self.inducing, np.ndarray):
             scaled = spreads(inputs)
             nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
@@ -114,6 +126,14 @@ class Question:
         if self.inducing is None and many_models and is_line and cells <= SEARCHED:
             count = min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
         return choose_nodes(model.kernel, model.input_map(inputs), count)
+
+    def weights_and_repeats(self, rows: int, tally: Tally | None) -> tuple[Array, Array]:
+        """The sample weight of every row, over the largest, and how many rows each stands for."""
+        ones = np.ones(rows)
+        if tally is None:
+            return ones if self.weights is None else self.weights, ones
+        own = ones if tally.row_weights is None else tally.row_weights
+        return own, tally.counts.astype(float)
 
     @property
     def change(self) -> float:
@@ -228,13 +248,13 @@ def task_of(
         priors = earlier.priors
     rows = gather(X, question, budget, people, tally)
     inputs, index = rows.inputs, rows.index
-    repeats = np.ones(len(X)) if tally is None else tally.counts.astype(float)
-    counts, start = np.bincount(index, repeats).astype(float), priors[0].start
-    sizes = counts
+    start, (own, repeats) = priors[0].start, question.weights_and_repeats(len(X), tally)
+    weighted = np.bincount(index, own * repeats).astype(float)
+    sizes = weighted**2 / np.bincount(index, own * own * repeats)  # effective numbers of rows
     if question.exposures is not None:
-        sizes = np.bincount(index, question.exposures.expected * repeats).astype(float)
+        sizes = np.bincount(index, question.exposures.expected * own * repeats).astype(float)
     nodes = question.nodes(start, inputs, rows.wanted)
-    goal = question.goal(inputs, counts)
+    goal = question.goal(inputs, weighted)
     places = inputs, index, sizes, nodes
     cells = rows.groups, rows.cells
     return Task(question, budget, priors, *places, people, goal, earlier, *cells, tally)
@@ -281,10 +301,14 @@ def gather(
         inputs, index = collapse(np.column_stack([X, noise]))
         return Gathered(inputs[:, :-1].copy(), index, len(inputs))
     inputs, index = collapse(X)
+    if question.each:
+        return Gathered(inputs, index, len(inputs), np.arange(len(inputs)))
     if question.objective != "posterior" or len(inputs) <= SEARCHED:
         return Gathered(inputs, index, len(inputs))
-    rows = len(X) if people is None else int(people.max()) + 1
+    rows: float = len(X) if people is None else int(people.max()) + 1
     rows = rows if tally is None else tally.units
+    own, repeats = question.weights_and_repeats(len(X), tally)
+    rows *= effective_count(own, repeats) / repeats.sum()
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
     count = cell_count(rows, dimensions, budget.sum_variance(question))
     most = NODES if tally is not None else len(inputs)  # that are searched for groups
@@ -297,8 +321,7 @@ def gather(
         return Gathered(inputs, index, count, groups)
     parts, index = np.unique(cells.find(X), return_inverse=True)
     groups = np.unique(cells.cells[parts], return_inverse=True)[1]
-    repeats = None if tally is None else tally.counts.astype(float)
-    return Gathered(means(X, index, repeats), index, count, groups, int(groups.max()) + 1)
+    return Gathered(means(X, index, own * repeats), index, count, groups, int(groups.max()) + 1)
 
 
 def part_of(
@@ -319,6 +342,10 @@ def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
     auto = task.question.mechanism == "auto"
     law = LAPLACE if auto else task.question.mechanism
     cells = task.tally is not None and task.groups is not None and law in PURE
+    if task.question.each and law not in PURE:
+        unit, people = np.eye(len(task.inputs)), task.people
+        return strategy_for_rows(unit, task.index, people, **task.strategy_arguments), None
+    cells = cells or task.question.each
     if task.budget.delta == 0 or cells:  # nothing Gaussian to compare with, or it would take long
         return best_sums(task, law), None
     gaussian = best_sums(task, GAUSSIAN)
@@ -346,6 +373,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         energy=question.energy,
         equal_weights=equal,
         change=question.change,
+        weights=question.weights,
         scatter=task.scatter,
     )
     unbiased = None

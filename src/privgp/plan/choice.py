@@ -79,7 +79,8 @@ class Task:
         question, counts = self.question, self.question.exposures
         expected = None if counts is None else counts.expected
         asked = {"energy": question.energy, "change": question.change, "expected": expected}
-        return {**asked, "tally": self.tally, "scatter": self.scatter}
+        own = {"scatter": self.scatter, "weights": question.weights}
+        return {**asked, "tally": self.tally, **own}
 
     @property
     def scatter(self) -> Array | None:
@@ -103,7 +104,8 @@ class Task:
     @property
     def interpolation(self) -> Nystrom | None:
         """The values at all inputs from those at the nodes; None where every input is a node of many."""
-        every = self.tally is not None and len(self.nodes) == len(self.inputs)
+        exact = self.tally is not None or self.question.each
+        every = exact and len(self.nodes) == len(self.inputs)
         return None if every else self.factors[0]
 
     @cached_property

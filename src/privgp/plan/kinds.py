@@ -145,7 +145,11 @@ class Outputs:
             people = f" of {strategy.people_count} {whose}"
         cells, count = self.cells, len(self.inputs)
         inputs = strategy.describe_inputs(count) if cells is None else f"in {cells} cells"
-        return f"{strategy.rows} rows{people} {inputs}"
+        effective = getattr(strategy, "effective_rows", strategy.rows)
+        worth = ""
+        if effective < 0.9995 * strategy.rows:
+            worth = f" (by their sample weights worth {effective:.0f} of equal weight)"
+        return f"{strategy.rows} rows{people}{worth} {inputs}"
 
     def describe_measurement(self, plan: Part) -> str:
         """How much is measured of what, and how near the best that is."""

@@ -361,13 +361,14 @@ AnyParameters = Parameters | LabelParameters | MixedParameters | DensityParamete
 
 @dataclass(frozen=True)
 class MadeFor:
-    """What a plan was asked for, with the names of the columns of inputs, of people and of exposures,
+    """What a plan was asked for, with the names of the columns of inputs, of people, of exposures and of weights,
     if known."""
 
     parameters: AnyParameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
     exposure: str | None = added_field(None)
+    weights: str | None = added_field(None)
 
 
 def _pairs(bounds: object) -> Any:

@@ -250,11 +250,11 @@ class OutputSums(Sums):
     def masses(self) -> tuple[Array, Array]:
         """Sums of the row weights, and of their squares, at every distinct input, (inputs,) each.
 
-        Every row counts as often as what it holds: for counts, what would be expected of it.
+        Every row counts as often as what it holds: for counts, what would be expected of it. With sample
+        weights, squares are multiplied by ``spread``.
         """
         g, sizes = self.row_weights, self.sizes
-        spread = sizes if self.scatter is None else sizes * self.scatter
-        return self.per_input(g * sizes), self.per_input(g * g * spread)
+        return self.per_input(g * sizes), self.per_input(g * g * self.spread * sizes)
 
     def check(self) -> None:
         """Refuse what the bounds of the sensitivity do not cover, as only a file can hold it.
@@ -262,8 +262,7 @@ class OutputSums(Sums):
         Raises
         ------
         ValueError
-            Shapes or weights do not belong together, or rows of one person have different
-            weights.
+            Shapes or weights do not belong together.
 
         """
         rows, index, people, shares = self.index.size, self.index, self.people, self.energy_shares
@@ -286,9 +285,8 @@ class OutputSums(Sums):
             least = min(self.tally.each.shape == (rows,), self.tally.people == _count(people))
             fits = least and np.all(self.row_weights * self.tally.each <= 1.0 + 2.0**-40)
             fits = fits and np.all(shares * self.tally.each <= 1.0 + 2.0**-40)
-        elif fits and people is not None:  # all rows of a person have one weight
+        elif fits and people is not None:
             fits = people.min() >= 0 and people.max() < rows
-            fits = fits and np.all(self.person_weights()[people] == self.row_weights)
         for positive in (self.expected, self.scatter):
             fits = fits and (positive is None or positive.min() > 0.0)
         if not fits:
@@ -313,13 +311,34 @@ class OutputSums(Sums):
         people = np.arange(self.rows) if self.people is None else self.people
         return np.asarray(np.bincount(people) == 1)
 
-    def person_weights(self) -> Array:
-        """The row weight of every person (the same for all of their rows)."""
-        if self.people is None:
-            return self.row_weights
-        weights = np.zeros(int(self.people.max()) + 1)
-        weights[self.people] = self.row_weights
-        return weights
+    @property
+    def sample_weights(self) -> Array:
+        """Those of the rows, over the largest, (rows,); 1 where all rows count alike."""
+        each: Array = np.ones(len(self.index))
+        if self.tally is not None:
+            each = np.asarray(self.tally.each, dtype=np.float64)
+        elif self.people is not None:
+            each = np.bincount(self.people)[self.people].astype(float)
+        return self.energy_shares * each
+
+    @property
+    def effective_rows(self) -> float:
+        """How many rows of one sample weight would tell as much of a mean: ``(sum w)^2 / sum w^2``."""
+        return effective_count(self.sample_weights, self.repeats)
+
+    @property
+    def spread(self) -> Array:
+        """The variance of every row about the function over the model's, as it is taken for, (rows,).
+
+        A model weighs rows by one over their variances, and would undo sample weights wherever rows of
+        different weights are in different sums. With variances proportional to one over the weights it
+        weighs rows by these. The factor ``sum w^2 / sum w`` leaves the variance of the weighted sum of
+        all rows as it is.
+        """
+        own = self.sample_weights
+        common = self.add_up(own * own) / self.add_up(own)
+        found = common / np.maximum(own, np.finfo(float).tiny)
+        return found if self.scatter is None else found * self.scatter
 
     def float_error(self) -> float:
         """A bound in the norm of the noise, for sums of outputs and then of products.
@@ -344,7 +363,7 @@ class OutputSums(Sums):
         if self.tally is not None:
             return self.per_person(column_norms(self.matrix)[self.index] * self.row_weights)
         people = np.arange(self.rows) if self.people is None else self.people
-        return person_norms(self.matrix, self.index, people) * self.person_weights()
+        return person_norms(self.matrix, self.index, people, self.row_weights)
 
     def of_person(self, person: int) -> Self:
         """The same sums of one person's rows alone; of a tally, of somebody with rows in one cell."""
@@ -458,6 +477,7 @@ def strategy_for_rows(
     change: float = WHOLE,
     expected: Array | None = None,
     tally: Tally | None = None,
+    weights: Array | None = None,
     scatter: Array | None = None,
 ) -> OutputSums:
     """Scale a design so that every person moves the measurement by at most about ``change``.
@@ -481,12 +501,15 @@ def strategy_for_rows(
         (rows,), for counts, what each would be at the unit rate.
     tally
         What every entry of ``index`` stands for, where rows were tallied.
+    weights
+        (rows,), public sample weights over the largest of them; None: 1 each. A tally has its own.
     scatter
         (rows,), the noise variance of every output over the model's; None: the same for all.
 
     """
     B = B / max(1.0, float(column_norms(B).max(initial=0.0)))
     ones, weight = np.ones(len(index)), energy_weight(change) if energy else 0.0
+    own = ones if weights is None else weights
     if tally is not None:
         several, more = people is not None, {"change": change, "expected": expected, "tally": tally}
         weight = _common_weight(change) if several and energy else weight
@@ -495,20 +518,33 @@ def strategy_for_rows(
         return OutputSums(B, index, scale, people, weight, tally.weights, **more)  # type: ignore[arg-type]
     if people is None:
         known = {"change": change, "expected": expected, "scatter": scatter}
-        return OutputSums(B, index, ones, None, weight, ones, **known)  # type: ignore[arg-type]
+        return OutputSums(B, index, own, None, weight, own, **known)  # type: ignore[arg-type]
     counts = np.bincount(people)
     allowed = np.ones(len(counts))
     if np.any(counts > 1):
         moved = square_change(change) / change
         weight = _common_weight(change) if energy else 0.0
         allowed[counts > 1] = np.sqrt(1.0 - (weight * moved) ** 2)
-    scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people), 1e-300))
+    scale = np.minimum(1.0, allowed / np.maximum(person_norms(B, index, people, own), 1e-300))
     if equal_weights:
         B = B * float(scale.min())
         scale = np.ones(len(counts))
-    shares = 1.0 / counts[people]
-    weights = scale[people], people, weight, shares
-    return OutputSums(B, index, *weights, change=change, expected=expected, scatter=scatter)
+    factors = scale[people] * own, people, weight, own / counts[people]
+    return OutputSums(B, index, *factors, change=change, expected=expected, scatter=scatter)
+
+
+def effective_count(weights: Array, repeats: Array | float = 1.0) -> float:
+    """How many rows of equal weight tell as much of a mean as rows with these weights.
+
+    Parameters
+    ----------
+    weights
+        (rows,), positive.
+    repeats
+        (rows,), how often each is there.
+
+    """
+    return float((weights * repeats).sum() ** 2 / (weights * weights * repeats).sum())
 
 
 def _common_weight(change: float) -> float:
@@ -531,6 +567,7 @@ def strategy_of_groups(
     change: float = WHOLE,
     expected: Array | None = None,
     tally: Tally | None = None,
+    weights: Array | None = None,
     scatter: Array | None = None,
 ) -> GroupSums:
     """Sums for pure noise that every person moves by at most about ``change`` in total.
@@ -541,7 +578,7 @@ def strategy_of_groups(
     ----------
     B
         (groups, inputs), every input in one group.
-    index, people, energy, change, expected, tally, scatter
+    index, people, energy, change, expected, tally, weights, scatter
         As in ``strategy_for_rows``.
     law
         The pure noise.
@@ -550,7 +587,8 @@ def strategy_of_groups(
     if tally is not None:
         shares = tally.weights
     else:
-        shares = np.ones(len(index)) if people is None else 1.0 / np.bincount(people)[people]
+        shares = np.ones(len(index)) if weights is None else weights
+        shares = shares if people is None else shares / np.bincount(people)[people]
     weight = MAX_TOTAL_ENERGY_WEIGHT if energy else 0.0  # costs nothing
     if change < WHOLE:
         share = CHANGED_TOTAL_SHARE if expected is None else COUNTED_TOTAL_SHARE

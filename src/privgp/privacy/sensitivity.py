@@ -79,8 +79,10 @@ def absolute_sums(B: Array) -> Array:
     return np.asarray(np.abs(B).sum(axis=0) * (1.0 + rounding(B.shape[0] + 2)))
 
 
-def person_norms(B: Array, index: Integers, people: Integers) -> Array:
-    """For every person the largest norm of ``sum of +-b_i`` over their rows.
+def person_norms(
+    B: Array, index: Integers, people: Integers, weights: Array | None = None
+) -> Array:
+    """For every person the largest norm of ``sum of +-g_i b_i`` over their rows.
 
     Parameters
     ----------
@@ -90,6 +92,8 @@ def person_norms(B: Array, index: Integers, people: Integers) -> Array:
         (rows,), the column of B of every row.
     people
         (rows,), whole numbers from 0 on, one per person.
+    weights
+        (rows,), the factors g_i, not negative; None: 1 each.
 
     Returns
     -------
@@ -106,30 +110,31 @@ def person_norms(B: Array, index: Integers, people: Integers) -> Array:
     order = np.argsort(people, kind="stable")
     counts = np.bincount(people)
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    norms = column_norms(B)
+    norms, factors = column_norms(B), np.ones(len(people)) if weights is None else weights
     out = np.zeros(len(counts))
     for k in np.unique(counts):
         who = np.flatnonzero(counts == k)
         rows = order[starts[who][:, None] + np.arange(k)]
         columns = index[rows]
         if k == 1:
-            out[who] = norms[columns[:, 0]]
+            out[who] = norms[columns[:, 0]] * factors[rows[:, 0]]
             continue
         step = max(1, 2**22 // (k * max(B.shape[0], k)))
         for first in range(0, len(who), step):
-            part = columns[first : first + step]
-            out[who[first : first + step]] = _norms_of_equal_size(B, part, norms)
+            part = slice(first, first + step)
+            out[who[part]] = _norms_of_equal_size(B, columns[part], norms, factors[rows[part]])
     return out
 
 
-def _norms_of_equal_size(B: Array, columns: Integers, norms: Array) -> Array:
-    """person_norms for people with the same number of rows: columns is (people, rows)."""
-    k, alone = columns.shape[1], norms[columns]
+def _norms_of_equal_size(B: Array, columns: Integers, norms: Array, factors: Array) -> Array:
+    """person_norms for people with the same number of rows: columns and factors are (people, rows)."""
+    k, alone = columns.shape[1], norms[columns] * factors
     power = _power_below(alone.max(axis=1))
-    held = np.moveaxis(B[:, columns], 1, 0) * power[:, None, None]  # (people, measured, rows)
+    held = np.moveaxis(B[:, columns], 1, 0)  # (people, measured, rows)
+    held = held * (factors * power[:, None])[:, None, :]
     gram = np.matmul(np.swapaxes(held, 1, 2), held)
     added = (alone * power[:, None]).sum(axis=1)
-    error = rounding(B.shape[0] + k * k + 2) * added**2
+    error = rounding(B.shape[0] + k * k + 6) * added**2
     if k <= ENUMERATED_ROWS:
         signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=k - 1)])
         squares = np.zeros(len(columns))

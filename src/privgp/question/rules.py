@@ -16,7 +16,8 @@ from privgp.question.parameters import BY_NAME, Parameter
 OUTCOME = "outcome"  # what is private: one of the next three
 ONE, SEVERAL, LABELS = "one output", "several outputs", "labels"
 # What is given beside the parameters: columns of the table.
-COLUMNS = {name: Parameter(name, "") for name in ("groups", "exposure")}
+COLUMNS = {name: Parameter(name, "") for name in ("groups", "exposure", "sample_weight")}
+GIVEN = "given"  # in the place of a column
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Rule:
         if not isinstance(where, str | None) or where not in self.values:
             return
         words = f"rows without {self.where}" if where is None else f"{self.where}={where!r}"
+        words = self.where if where == GIVEN else words
         words = words if self.where != OUTCOME else str(where)
         for name in self.names:
             own = BY_NAME.get(name) or COLUMNS[name]
@@ -100,6 +102,10 @@ RULES = (
     Rule(("y_bounds", "noise_variance", "objective", "reconstruct", "max_change",
           "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),
          "a label is one of the classes, and no number", "classes"),
+    Rule(("sample_weight",), "protect", ("records",),
+         "weights are public, and that of a private record is as private as the record", "weights"),
+    Rule(("reconstruct",), "sample_weight", (GIVEN,),
+         "unbiased values are what a model without weights would predict, plus noise", "weights"),
     Rule(("residuals",), "protect", ("records",),
          "what is subtracted from an output would depend on its private input", "residuals",
          harmless=("never",)),
@@ -143,6 +149,7 @@ def check_column_roles(
     outputs: Sequence[str],
     groups: str | None = None,
     exposure: str | None = None,
+    weights: str | None = None,
     *,
     private: bool = False,
 ) -> None:
@@ -155,6 +162,7 @@ def check_column_roles(
         "be among the inputs": inputs,
         "name the people": (groups,),
         "be the exposure": (exposure,),
+        "be the sample weights": (weights,),
     }
     for role, names in others.items():
         for name in outputs:

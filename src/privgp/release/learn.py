@@ -11,6 +11,7 @@ import numpy as np
 
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import Squares, learn_outcomes
+from privgp.gp.inference.noisy_counts import learn_counts
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, rougher
@@ -20,14 +21,14 @@ from privgp.plan.features.features import Features
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.outcomes.links import LABEL_VARIANCE, latent_prior
-from privgp.plan.parameters import LabelParameters, Parameters
+from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan, split_numbers
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import AtTargets
 from privgp.release.classes import outcomes_of
-from privgp.release.parts import Function, Part, answer_of
+from privgp.release.parts import Function, Part, answer_of, bin_counts
 from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsAtPoints, RecordsInBins
 from privgp.release.release import Planned, Release
@@ -215,6 +216,17 @@ def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
 
 
 @learn_models.register
+def _(asked: DensityParameters, task: Task) -> tuple[Part, object]:
+    plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
+    models: Models = (plan.start,)
+    if asked.hyperparameters == "learned":
+        given = () if asked.kernel is None else task.priors
+        models = learn_counts(bin_counts(asked, f, numbers), given)
+    part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
+    return part, answer_of(asked, part)
+
+
+@learn_models.register
 def _(asked: LabelParameters, task: Task) -> tuple[Part, object]:
     link, default = LINKS[asked.link], asked.kernel is None
     latent = tuple(latent_prior(link, each, default=default) for each in task.priors)
@@ -293,8 +305,9 @@ def _(
     people, weights = strategy.people, strategy.row_weights
     # rows as they are, where they were gathered in cells
     rows = plan.inputs[strategy.index] if inputs is None else inputs
+    mark = weights_mark(strategy.sample_weights)
     known = {
-        "fingerprint": fingerprints(rows, people, strategy.expected)[0],
+        "fingerprint": fingerprints(rows, people, strategy.expected)[0] + mark,
         "people": strategy.people_count,
         "row_weights": None if np.all(weights == 1.0) else weights,
         **_of_all(strategy, measured, guarantee, batch),
@@ -347,6 +360,13 @@ def _of_all(
         "is_laplace": bool(measured.laplace.all()),
         "guarantee": guarantee,
     }
+
+
+def weights_mark(weights: Array | None) -> str:
+    """What tells sample weights apart, behind the fingerprint of their rows; nothing where all are equal."""
+    if weights is None or np.all(np.abs(weights - 1.0) < 1e-9):
+        return ""
+    return f":{fingerprint(np.round(weights, 6))}"
 
 
 def fingerprints(

@@ -10,17 +10,18 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from privgp.gp.inference.linked import outcome_posterior
+from privgp.gp.inference.noisy_counts import NoisyCounts, counts_posterior
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.parameters import LabelParameters, Parameters
+from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.at_targets import Answer, AtTargets, Cloaked
 from privgp.release.certificate import steps_of, validate_file
 from privgp.release.classes import Probabilities, outcomes_of
-from privgp.release.rates import rate_posterior
+from privgp.release.rates import RatePosterior, rate_posterior
 from privgp.release.spendings import AnySpending, Spending, as_one, combine_guarantees
 from privgp.storage.archive import DamagedFile, require
 from privgp.types import Array, Positive, added_field
@@ -237,6 +238,21 @@ def answer_of(asked: Any, part: Part) -> Answer | Probabilities:
         measured = part.functionals, part.measurement
         return Cloaked(part.at_targets, *measured, part.models[0], centre)
     return posterior(part.functionals, part.measurement, part.models, centre)
+
+
+def bin_counts(asked: DensityParameters, f: Functionals, measured: Measurement) -> NoisyCounts:
+    """What was measured of the bins of a density."""
+    noise, grid = (measured.noise_std, bool(measured.laplace.all())), asked.grid
+    box = grid.widths, grid.low, grid.high
+    return NoisyCounts(measured.values, np.diag(f.weights), *noise, f.nodes, *box)
+
+
+@answer_of.register
+def _(asked: DensityParameters, part: Part) -> Answer:
+    """The intensity of points."""
+    require(part.unit_rate is not None, "its unit of rates is broken")
+    counts = bin_counts(asked, part.functionals, part.measurement)
+    return RatePosterior(counts_posterior(counts, part.models), float(part.unit_rate or 1.0))
 
 
 @answer_of.register

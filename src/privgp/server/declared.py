@@ -13,7 +13,7 @@ from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.database import open_table
 from privgp.models.rows.files import columns_to_fit, columns_to_plan
-from privgp.models.rows.fit import domain
+from privgp.models.rows.fit import Aside, domain
 from privgp.models.rows.tables import domain_of, in_order, records_to_plan, rows_to_plan
 from privgp.plan.inputs.inputs import OPTIONS
 from privgp.question.parameters import TABLE, names_of
@@ -245,16 +245,17 @@ class Declared(DatasetFields):  # type: ignore[misc]
         with any of it is never told."""
         with reading.hide_problems():
             t = open_table(str(path), self.inputs, self.outputs, self.groups, None, self.exposure)
-            X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, t.exposure)
-        return X, _arguments(people, over), y
+            beside = Aside(t.exposure)
+            X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, beside)
+        return X, _arguments(people, over.exposure), y
 
     def public_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any]]:
         """What ``plan`` of a model takes: inputs, or the number of records where inputs are private, and
         people and exposures by name."""
         with reading.hide_problems():
             t = open_table(str(path), self.inputs, None, self.groups, None, self.exposure)
-            X, people, over = columns_to_plan(model, t.inputs, t.groups, t.exposure)
-        return X, _arguments(people, over)
+            X, people, over = columns_to_plan(model, t.inputs, t.groups, Aside(t.exposure))
+        return X, _arguments(people, over.exposure)
 
     def public_rows(self, path: Path) -> Any:
         """Where the kernel has public rows, by which a table is recognised; None where inputs are

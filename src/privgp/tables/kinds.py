@@ -8,7 +8,8 @@ lengthscale. Every value is read by itself, whatever the other rows hold.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import Annotated, Any, ClassVar
 
@@ -86,6 +87,10 @@ class Number:
     def domain(self) -> Array:
         """A box around the coordinates of all declared numbers, (width, 2); for private inputs."""
         return self.range_ends()
+
+    def with_bounds(self, bounds: tuple[Pair, ...]) -> Number:
+        """The same column where its values are private and lie in these bounds."""
+        return replace(self, bounds=bounds)
 
     @property
     def name_count(self) -> int:
@@ -482,7 +487,17 @@ class Place(Number):
             {"standard_name": "longitude", "units": "degrees_east"},
         ]
 
+    def with_bounds(self, bounds: tuple[Pair, ...]) -> Place:
+        return FlatPlace(self.names, bounds=bounds, crs=self.crs)
+
     def domain(self) -> Array:
+        points = self.coordinates(self._lattice())
+        low, high = points.min(axis=0), points.max(axis=0)
+        pad = 1e-3 * float((high - low).max()) + 1e-6  # for what lies between the points
+        return np.column_stack([low - pad, high + pad])
+
+    def _lattice(self) -> Array:
+        """Places all over the declared bounds, each of which is on the earth, (places, 2)."""
         turn = np.inf if self.crs is not None else 360.0  # beyond it come the same longitudes
         corners = [np.linspace(low, min(high, low + turn), EDGE) for low, high in self.bounds]
         lattice = np.stack([each.ravel() for each in np.meshgrid(*corners)], axis=1)
@@ -491,10 +506,7 @@ class Place(Number):
                 f"x_bounds of {self.names[0]!r} and {self.names[1]!r} reach beyond where {self.crs} can "
                 "be turned into latitudes and longitudes: declare narrower ones."
             )
-        points = self.coordinates(lattice)
-        low, high = points.min(axis=0), points.max(axis=0)
-        pad = 1e-3 * float((high - low).max()) + 1e-6  # for what lies between the points
-        return np.column_stack([low - pad, high + pad])
+        return lattice
 
     def range_of(self, coordinates: Array) -> str:
         furthest = max(float(great_circle(coordinates, each).max()) for each in coordinates)
@@ -521,7 +533,52 @@ class Place(Number):
         return f"{self.names[0]} and {self.names[1]} (a place in {where}{told}; in kilometres)"
 
 
-Column = Number | Boolean | Date | Periodic | Category | Place
+@dataclass(frozen=True)
+class FlatPlace(Place):
+    """A private place, on the rectangle that its declared bounds are: coordinates are kilometres from the
+    middle along either side, as a kilometre is there.
+
+    A box on the sphere has three sides, and most of it holds no place: it would waste bins.
+    """
+
+    width: ClassVar[int] = 2
+    kind: Annotated[str, ("flat place",)] = "flat place"
+
+    def check(self) -> None:
+        super().check()
+        if len(self.bounds) != 2:
+            raise ValueError("columns are broken.")
+
+    @cached_property
+    def _middle_and_scale(self) -> tuple[Array, Array]:
+        """The middle of the rectangle, and kilometres per unit along either side, (2,) each."""
+        low, high = np.transpose(self.bounds)
+        middle, step = 0.5 * low + 0.5 * high, np.diag((high - low) / 128.0)
+        ends = [on_sphere(self.degrees(middle + sign * step)) for sign in (-1.0, 1.0)]
+        moved = np.linalg.norm(ends[1] - ends[0], axis=1)
+        if not np.all(np.isfinite(moved)):
+            self._lattice()  # which says what is wrong
+        return middle, np.maximum(moved * 64.0 / (high - low), 1e-9)
+
+    def coordinates(self, numbers: Array) -> Array:
+        """Kilometres from the middle, (rows, 2)."""
+        middle, scale = self._middle_and_scale
+        return (self._wrap_longitudes(numbers) - middle) * scale
+
+    def back(self, coordinates: Array) -> Array:
+        middle, scale = self._middle_and_scale
+        return middle + coordinates / scale
+
+    def domain(self) -> Array:
+        self._lattice()
+        return self.coordinates(np.transpose(self.bounds)).T
+
+    def range_of(self, coordinates: Array) -> str:
+        sides = np.ptp(coordinates, axis=0)
+        return f"places in a rectangle of {sides[0]:.4g} by {sides[1]:.4g} km"
+
+
+Column = Number | Boolean | Date | Periodic | Category | Place | FlatPlace
 KINDS: dict[str, Any] = {
     "number": Number, "boolean": Boolean, "date": Date,
     "periodic": Periodic, "category": Category, "place": Place,

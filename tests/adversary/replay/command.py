@@ -46,6 +46,12 @@ WHOLE = (
 )
 
 
+AREAS = json.dumps({"type": "FeatureCollection", "features": [{
+    "type": "Feature", "properties": {"name": "all"}, "geometry": {
+        "type": "Polygon", "coordinates": [[[-1, 51], [1, 51], [1, 52], [-1, 52], [-1, 51]]]},
+}]})  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Lines:
     """``cells``: what private columns of one row, or of some, hold in the first table and in the
@@ -90,6 +96,7 @@ def write(made: pl.DataFrame, folder: Path) -> None:
     made[ROWS // 2 :].write_csv(folder / "parts" / "b.csv")
     table().with_columns(age=pl.col("age") + 1).write_csv(folder / "public.csv")
     table()["age", "bmi"].write_csv(folder / "points.csv")
+    (folder / "areas.geojson").write_text(AREAS)
 
 
 def write_database(made: pl.DataFrame, folder: Path) -> None:
@@ -130,6 +137,14 @@ COMMANDS: dict[str, Lines] = {
     "outputs, asked at the table": release(
         f"--output cost {AGES} {GAUSSIAN}", "predict r.privgp t.csv -o p.csv"
     ),
+    "outputs, averaged": release(
+        f"--output cost --inputs lat,lon --places lat,lon --bounds 0 5000 {LAPLACE}",
+        "predict r.privgp t.csv --average by=region -o by.csv",
+        "predict r.privgp --areas areas.geojson -o areas.csv",
+        "predict r.privgp t.csv --simultaneous -o band.csv",
+        "predict r.privgp t.csv -o points.geojson",
+        "predict r.privgp --grid 3 -o grid.tif --page page.html --label cost",
+    ),
     "outputs, two stages": release(
         f"--output cost {AGES} --epsilon 4 --delta 1e-5 --mechanism laplace --residuals always"
     ),
@@ -145,6 +160,14 @@ COMMANDS: dict[str, Lines] = {
         f"ledger show {LEDGER}", "ledger verify --ledger sqlite:///l.db",
         "ledger export --ledger sqlite:///l.db -o l.json",
     )),
+    "density": release(
+        f"--density --inputs age --x-bounds 0 100 {LAPLACE} --certificate r.html --plot r.png",
+        *LOOK, "predict r.privgp --grid 3 -o p.csv", cells={"age": (0.0, 100.0)},
+    ),
+    "density, planned": Lines((
+        f"plan t.csv --density --inputs age --x-bounds 0 100 {LAPLACE} -o r.plan",
+        "inspect r.plan", "release t.csv --plan r.plan -o r.privgp --json", *LOOK,
+    ), {"age": (0.0, 100.0)}),
     "bounds": Lines((
         "ledger open --ledger sqlite:///l.db --dataset visits --epsilon 9 --delta 1e-4",
         f"bounds t.csv --output cost --epsilon 4 --low 0 {LEDGER} -o r.json",

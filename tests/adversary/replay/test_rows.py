@@ -31,11 +31,10 @@ NO_TABLE = {
 HARMLESS = {
     "--force", "--seed", "--scheduler", "--delimiter", "--decimal-comma", "--decimal-point",
     "--encoding", "--date-format", "--numbers", "--crs", "--missing", "--name", "--units", "--holder",
-    "--template", "--objective", "--for-error", "--contours", "--grid", "--grid-bounds", "--page",
-    "--label", "--coverage", "--observation", "--noise", "--noise-variance", "--vote", "--smoothing",
+    "--template", "--objective", "--for-error", "--contours", "--grid-bounds", "--coverage", "--observation", "--noise", "--noise-variance", "--vote", "--smoothing",
     "--n-paths", "--extra-noise", "--sensitivity", "--max-points", "--dominance", "--acquisition",
     "--loss", "--head", "--reserve", "--selection-share", "--further-bounds", "--noise-std",
-    "--keep", "--average", "--simultaneous", "--areas",
+    "--keep",
 }  # fmt: skip
 HARMLESS_FIELDS = {"reserve", "compare", "n_paths", "max_points"}
 

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import in_blocks, refuse_questions
+from privgp.command.io.columns import as_table, in_blocks, refuse_questions
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step
 from privgp.gp.threads import one_thread
@@ -83,6 +83,18 @@ class Answers:
         ):
             raise Refusal("Some rows are too far away: their predictions would overflow.")
         return columns
+
+    def near_data(self, X: pl.DataFrame) -> dict[str, Array]:
+        """The column ``near_data``, 1 where a public input is nearby and 0 elsewhere; none where inputs are
+        private or few."""
+        from privgp.pictures.maps import near_inputs
+
+        if self.release.parameters.x_bounds is not None:
+            return {}
+        known = self.release.parts[0].functionals.nodes
+        rows = rows_at(self.model, as_table(self.release.names, X))
+        near = near_inputs(known, rows)
+        return {} if near is None else {"near_data": near}
 
     def plot(self, observation: bool, points: pl.DataFrame | None = None) -> Figure:
         with refuse_questions():

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from privgp.command.errors import Refusal, refusal
+from privgp.command.errors import Failure, Refusal, refusal
 from privgp.command.io.axes import Grid
+from privgp.command.io.columns import refuse_questions
 from privgp.command.io.files import whole_file
 from privgp.release.release import Release
 from privgp.types import Array
@@ -25,6 +27,13 @@ NO_PLACES = (
     "A .geojson file needs exactly two inputs, a place (--places) or longitude and latitude or lon and "
     "lat, in degrees, and at least two points along each."
 )
+
+NO_POINTS = (
+    "A .geojson file needs inputs that are a place (--places), or longitude and latitude or lon and lat, "
+    "in degrees."
+)
+
+PLAIN_NUMBER = r"^-?(0|[1-9]\d{0,14})(\.\d+)?$"
 
 Asked = int | tuple[float, ...]  # how many areas, or between which levels
 
@@ -57,6 +66,9 @@ def write_grid(
 
     ``mapped``: the columns that contours are of, by what they show."""
     numbers = {name: column for name, column in values.items() if column.dtype.kind == "f"}
+    if path.suffix == ".tif":
+        write_geotiff(release, grid, numbers, path)
+        return [*numbers]
     if path.suffix == ".geojson":
         try:
             text, columns = _geojson(release, grid, numbers, mapped, contours)
@@ -74,6 +86,109 @@ def write_grid(
     with whole_file(path) as part:
         write_netcdf(part, grid, numbers, facts, units)
     return [*grid.inputs.names, *numbers]
+
+
+def write_geotiff(release: Release, grid: Grid, numbers: Mapping[str, Array], path: Path) -> None:
+    """A GeoTIFF with a band for every column, north upwards.
+
+    Parameters
+    ----------
+    release : Release
+        What was predicted from.
+    grid : Grid
+        Of two inputs that are a place.
+    numbers : mapping
+        A number for every point of the grid, by the names of the columns.
+    path : Path
+        The file to write.
+
+    """
+    try:
+        import rasterio
+        from rasterio.transform import from_origin
+    except ImportError:
+        raise Failure("A .tif file needs more packages: pip install privgp[geo].") from None
+    with refuse_questions():
+        order = east, north = _east_north(grid)
+    across, upwards = grid.axes[east], grid.axes[north]
+    width, height = across[1] - across[0], upwards[1] - upwards[0]
+    system = grid.inputs.columns[0].system or "EPSG:4326"
+    shape = {"width": len(across), "height": len(upwards), "count": len(numbers)}
+    corner = from_origin(across[0] - width / 2, upwards[-1] + height / 2, width, height)
+    promise = release.guarantee
+    with (
+        whole_file(path) as part,
+        rasterio.open(
+            part, "w", driver="GTiff", dtype="float64", crs=system, transform=corner,
+            compress="deflate", **shape,
+        ) as file,
+    ):  # fmt: skip
+        for band, (name, column) in enumerate(numbers.items(), 1):
+            cells = np.reshape(column, grid.shape).transpose(order)
+            file.write(cells.T[::-1], band)
+            file.set_band_description(band, name)
+        file.update_tags(
+            output=_title(release), epsilon=promise.epsilon, delta=promise.delta,
+            simulation=str(promise.is_simulation).lower(),
+        )  # fmt: skip
+
+
+def write_points(release: Release, X: pl.DataFrame, told: pl.DataFrame, path: Path) -> list[str]:
+    """Rows as GeoJSON points, with the columns of ``told`` as properties; returns their names.
+
+    Parameters
+    ----------
+    release : Release
+        What was predicted from.
+    X : DataFrame
+        The inputs of the rows, in the order of the release.
+    told : DataFrame
+        What is told of every row.
+    path : Path
+        The file to write.
+
+    """
+    from privgp.release.exports.geojson import places_in, points
+
+    names, kinds = release.names or tuple(X.columns), release.parameters.columns
+    table = X.rename(dict(zip(X.columns, names, strict=True)))
+    found: tuple[Array, Array] | None = None
+    for column in () if kinds is None else kinds.columns:
+        numbers = column.numbers([table[name].to_numpy() for name in column.names])
+        degrees = column.degrees(numbers)
+        if degrees is not None:
+            found = degrees[:, 1], degrees[:, 0]  # latitudes come first
+    place = places_in(names)
+    if found is None and place is not None:
+        found = table[names[place[0]]].to_numpy(), table[names[place[1]]].to_numpy()
+    if found is None:
+        raise Refusal(NO_POINTS)
+    columns = {each.name: _json_values(each) for each in told}
+    with refuse_questions():
+        text = points(*found, columns, _about(release))
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+    return told.columns
+
+
+def _json_values(column: pl.Series) -> list[object]:
+    """As JSON can hold them: columns that are written as plain numbers as numbers, dates as text."""
+    plain = column.dtype == pl.String and column.str.contains(PLAIN_NUMBER).all()
+    values = (column.cast(pl.Float64) if plain else column).to_list()
+    return [
+        value if isinstance(value, int | float | str | None) else str(value) for value in values
+    ]
+
+
+def _about(release: Release) -> dict[str, object]:
+    """What is said of a whole file."""
+    promise = release.guarantee
+    return {
+        "output": _title(release),
+        "epsilon": promise.epsilon,
+        "delta": promise.delta,
+        "simulation": promise.is_simulation,
+    }
 
 
 def _title(release: Release) -> str:
@@ -98,13 +213,7 @@ def _geojson(
     columns = {
         name: np.reshape(column, grid.shape).transpose(order) for name, column in numbers.items()
     }
-    promise = release.guarantee
-    about = {
-        "output": _title(release),
-        "epsilon": promise.epsilon,
-        "delta": promise.delta,
-        "simulation": promise.is_simulation,
-    }
+    about = _about(release)
     if contours is None:
         spread = geojson.edges if grid.inputs.columns[0].system is None else _halfway
         corners = _mesh(grid, order, *spread(grid.axes[east], grid.axes[north]))

@@ -33,6 +33,7 @@ from privgp.command.io.kinds import (
 )
 from privgp.command.options import PASSED, ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
+from privgp.models.density.estimator import PrivateGPDensity
 from privgp.models.load import estimator_for
 from privgp.models.promise import MISSING
 from privgp.models.published import Published
@@ -73,7 +74,9 @@ DROP_CHOICE = (
 )
 # The same whether there are such rows or not: how many rows a person has may be private.
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
+OF_POINTS = ("epsilon", "delta", "hyperparameters", "mechanism")  # what a density is asked
 BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
+ASIDE = {"exposure": "exposure", "weights": "sample_weight"}  # options, and the arguments they are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,7 @@ class Described(ReleaseOptions):
     ``about_missing``, ``about_labels``: what may be done about missing values, and about outputs that
     are labels; ``left_out``: what there is to say about rows that are, once the table is read."""
 
+    hides_inputs: ClassVar[str] = "--protect records"  # the option that does
     data: Path
     output: str | None
     seed: int | None = None
@@ -174,7 +178,7 @@ class Described(ReleaseOptions):
             return bounds_by_name(self.x_bounds or (), self.kinds)
         if not self.x_bounds:
             raise Refusal(
-                "--protect records needs --x-bounds LO HI, once per input: bounds that the private "
+                f"{self.hides_inputs} needs --x-bounds LO HI, once per input: bounds that the private "
                 "inputs are known to lie in, chosen without looking at them."
             )
         with refuse_questions():
@@ -253,12 +257,15 @@ class Readable(Described):
         return open_source(self.data, Form(*how, texts), public)
 
     def exposures(self) -> dict[str, Array]:
-        """The public exposure of every row for ``plan`` and ``fit``, if a column of them is named."""
-        if self.exposure is None or self.address is not None:
-            return {}
-        frame = self._load_columns([self.exposure])
-        read = input_columns(frame, [self.exposure], self.source)
-        return {"exposure": read.to_numpy()[:, 0].astype(np.float64)}
+        """The public exposures and weights of rows for ``plan`` and ``fit``, if columns of them are named."""
+        found: dict[str, Array] = {}
+        for option, argument in ASIDE.items():
+            name = getattr(self, option)
+            if name is not None and self.address is None:
+                frame = self._load_columns([name])
+                read = input_columns(frame, [name], self.source)
+                found[argument] = read.to_numpy()[:, 0].astype(np.float64)
+        return found
 
     def _load_columns(self, wanted: list[str]) -> pl.DataFrame:
         """These columns, every line checked; without the rows where one that is used has no value, if
@@ -266,7 +273,8 @@ class Readable(Described):
         source = self.source
         if self.missing == "refuse":
             return load(source, wanted)
-        used = dict.fromkeys([*wanted, *self.public_names, self.exposure, *self.output_names])
+        aside = [getattr(self, option) for option in ASIDE]
+        used = dict.fromkeys([*wanted, *self.public_names, *aside, *self.output_names])
         names = [name for name in used if name in wanted or name in source.names]
         frame = load(source, names)
         kept = whole_rows(frame, self.levels)
@@ -357,6 +365,15 @@ class Request(Readable):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
 
+    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
+        """What pictures call the output, and its units; None where that is not known."""
+        return name, units
+
+    def check_output(self) -> None:
+        """Refuse a release without an output."""
+        if self.output is None:
+            raise Refusal("Missing option '--output': give it, or --density for points.")
+
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
         if self.classes is None and self.bounds is None:
@@ -368,12 +385,13 @@ class Request(Readable):
             check_values(given)
             bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}
             check_rules({**given, **bounds}, self.outcome)
-            check_column_roles(*names, self.groups, self.exposure, private=self.inputs_are_private)
+            roles = self.groups, self.exposure, self.weights
+            check_column_roles(*names, *roles, private=self.inputs_are_private)
             for pair in output_bounds(self.y_bounds) if are_several(self.y_bounds) else ():
                 check_bounds("--bounds", pair)
             if self.outcome == ONE:
                 check_bounds("--bounds", self.bounds)
-        for name in ("output", "groups", "exposure"):
+        for name in ("output", "groups", *ASIDE):
             if getattr(self, name) == "":
                 raise Refusal(f"--{name} must name a column.")
         self._check_classes()
@@ -453,7 +471,8 @@ class Request(Readable):
 
     def with_column_names(self, plan: Any) -> Any:
         """The plan with the names of its columns."""
-        made = with_column_names(plan, tuple(self.input_names), self.groups, self.exposure)
+        named = self.groups, self.exposure, self.weights
+        made = with_column_names(plan, tuple(self.input_names), *named)
         several = are_several(self.y_bounds) and self.output is not None
         return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
 
@@ -499,9 +518,8 @@ class PlannedRequest(KnownRequest):
     """What a saved plan was made for."""
 
     @classmethod
-    def of(cls, path: Path, **given: Any) -> Self:
+    def of(cls, path: Path, plan: Plan, **given: Any) -> Self:
         """``given``: what the plan does not say, such as the table and how it is written."""
-        plan = open_own(path, load_plan)
         made: Any = plan.made_for
         asked = made.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
@@ -510,7 +528,7 @@ class PlannedRequest(KnownRequest):
         same = ("epsilon", "delta", "mechanism", "max_change")
         return cls(
             plan=plan, plan_path=path, inputs=",".join(made.names), groups=made.groups,
-            exposure=made.exposure, inducing=inducing, **{name: getattr(asked, name) for name in same},
+            exposure=made.exposure, weights=made.weights, inducing=inducing, **{name: getattr(asked, name) for name in same},
             **cls.said(asked, path, "make it by privgp plan"), **given,
         )  # fmt: skip
 
@@ -520,9 +538,74 @@ class PlannedRequest(KnownRequest):
 
     def model(self) -> Any:
         made = estimator_for(self.known)
-        own = {} if self.class_names else {"engine": self.scheduler}
         made._noted = self.table_assumptions
-        return made.set_params(random_state=self.seed, ledger=self.account, **own)
+        given = {"random_state": self.seed, "ledger": self.account, "engine": self.scheduler}
+        known = made.get_params(deep=False)
+        return made.set_params(**{name: each for name, each in given.items() if name in known})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfPoints(Request):
+    """What is asked where a density of private points is released. Points have no output."""
+
+    hides_inputs: ClassVar[str] = "--density"
+
+    @property
+    def inputs_are_private(self) -> bool:
+        return True
+
+    @property
+    def output_names(self) -> list[str]:
+        return []
+
+    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
+        return name or "points", units or "per unit"
+
+    def check_output(self) -> None:
+        """Points have none."""
+        if self.output is not None:
+            raise Refusal("--output does not go with a density: leave it out.")
+
+    def check(self) -> None:
+        with refuse_questions():
+            check_budget(self.epsilon, self.delta, pure=True)
+            check_column_roles(self.input_names, [])
+            check_values({name: getattr(self, name) for name in OF_POINTS})
+            declared = self.private_inputs()
+            checked_domain(self.domain() if declared is None else declared.domain)
+
+    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
+        """The points alone."""
+        return (*self._inputs_and_people(self._load_columns(self.public_names)), None)
+
+    def model(self) -> Published:
+        made = PrivateGPDensity(
+            kernel=None if self.kernel is None else read_kernel(self.kernel),
+            x_bounds=self.domain(), columns=self.columns, ledger=self.account,
+            random_state=self.seed, **{name: getattr(self, name) for name in OF_POINTS},
+        )  # fmt: skip
+        made._noted = self.table_assumptions
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedPoints(OfPoints, PlannedRequest):
+    """What a saved plan of a density was made for."""
+
+    def model(self) -> Published:
+        return PlannedRequest.model(self)  # type: ignore[no-any-return]
+
+
+# What plans of these estimators ask for; all others ask for outputs.
+PLANNED = {"PrivateGPDensity": PlannedPoints}
+
+
+def request_of_plan(path: Path, **given: Any) -> PlannedRequest:
+    """What a saved plan was made for. ``given``: what the plan does not say, such as the table."""
+    plan = open_own(path, load_plan)
+    assert plan.made_for is not None
+    kind = PLANNED.get(plan.made_for.parameters.estimator, PlannedRequest)
+    return kind.of(path, plan, **given)
 
 
 def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:

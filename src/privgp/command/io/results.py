@@ -48,10 +48,9 @@ class Results:
 
     def write(self, model: Published, output: str, saved: list[Path], step: Step) -> None:
         """Write what was asked for; the release comes first and is noted once it is complete."""
-        if model._released.output_names is None and (
-            self.name is not None or model.output_ is None
-        ):
-            model.name_output(self.name or output, self.units, output)
+        known = model._released.output_names or (self.name is None and model.output_)
+        if not known and (self.name or output):
+            model.name_output(self.name or output, self.units, output or None)
         step("Writing the release")
         save(model, self.release, overwrite=self.force)
         saved.append(self.release)

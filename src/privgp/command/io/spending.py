@@ -21,7 +21,7 @@ from privgp.ledger.errors import LedgerError
 from privgp.models.load import load, save
 from privgp.models.published import Published
 from privgp.models.rows.files import fit_table, is_read_in_blocks, rehearse_table
-from privgp.models.rows.fit import row_count
+from privgp.models.rows.fit import Aside, row_count
 from privgp.models.rows.tables import rehearsal_inputs, remember
 from privgp.models.rows.updates import (
     KINDS,
@@ -34,6 +34,8 @@ from privgp.models.rows.updates import (
     measure_further,
 )
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.plan import Plan
+from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
 from privgp.tables.parser import TableError
@@ -127,6 +129,19 @@ def guard_budget(epsilon: float, delta: float) -> Iterator[list[Path]]:
         if saved:
             what = f"'{saved[0]}' was written, which is complete"
         raise Failure(f"{stop_phrase(problem)} after {what}; {spent}") from None
+
+
+def spent_sentence(promised: Guarantee, plan: Plan | None) -> str:
+    """What was spent, what that means for one person, and the error to expect."""
+    right = 50.0 + 50.0 * promised.delta_at(0.0)
+    said = (
+        f"Spent: epsilon = {promised.epsilon:g}, delta = {promised.delta:g}. Whoever has to guess which of "
+        f"two values is true is right at most {np.ceil(right):.0f}% of the time; a coin toss is right 50%."
+    )
+    if plan is None:
+        return said
+    errors = ", ".join(f"{each:.4g}" for each in np.atleast_1d(plan.expected_error()))
+    return f"{said} Expected error: {errors} {plan.error_unit}."
 
 
 Further = tuple[float, float] | None  # a further budget for the same rows; None for new people
@@ -264,5 +279,5 @@ def _measure(
 ) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model._released.names, X)  # under the names that the model knows
-    exposed = model._exposures_by_place(exposures.get("exposure"), row_count(rows))
-    measure_further(model, rows, y, people, exposed, further)
+    aside = Aside(exposures.get("exposure"), exposures.get("sample_weight"))
+    measure_further(model, rows, y, people, model._beside(aside, row_count(rows)), further)

@@ -23,7 +23,7 @@ from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone,
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.bins import Grid
 from privgp.plan.build import Question
-from privgp.plan.outcomes.density import bins_per_input, cell_volume, quadrature
+from privgp.plan.outcomes.density import LEAST_TOLD, bins_per_input, cell_volume, quadrature
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.parameters import DensityParameters
 from privgp.plan.plan import Plan, make_plan
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Where private points lie, (epsilon, delta)-private.
 
-    Points are counted in the bins of a regular grid over the declared domain. Noisy sums of these
-    counts are released, and a Gaussian process models the logarithm of the intensity.
+    Points are counted in the bins of a regular grid over the declared domain. A noisy count of every bin
+    is released, and a Gaussian process models the logarithm of the intensity.
 
     Parameters
     ----------
@@ -58,10 +58,10 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     kernel : scikit-learn kernel, optional
         Of the logarithm of the intensity.
     bins : int, optional
-        Bins per input. None: 64, 20, 8, 5 or 4 for one to five inputs, and more from 5,000 points on.
-        They are merged by the plan.
+        Bins per input. None: 64, 20, 8, 5 or 4 for one to five inputs, more from 5,000 points on, and
+        fewer if there are fewer points than 2.5 / epsilon per bin.
     columns : dict, optional
-        Inputs that are dates, by name.
+        Inputs that are dates or places, by name. Places lie on the declared rectangle, in kilometres.
     hyperparameters : {"learned", "fixed"}
         Whether they are learned from the private measurement, at no cost.
     mechanism : {"auto", "gaussian", "laplace"}
@@ -98,15 +98,18 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return "records"
 
     @from_inputs_alone
-    def plan(self, X: Table | int) -> Plan:
+    def plan(self, X: Table | int, *, groups: None = None) -> Plan:
         """What a ``fit`` would measure, and how accurate the intensity would be. Spends nothing.
 
         Parameters
         ----------
         X : table or int
             The points, of which nothing but their number is used, or that number.
+        groups : None
+            Refused: points are protected one by one.
 
         """
+        _refuse_people(groups)
         asked = copy(self)._declare(row_count(X))
         return asked._make_plan()
 
@@ -115,7 +118,9 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         intensity. Reads no point and spends nothing."""
         return self._least_epsilon(X, error)
 
-    def fit(self, X: Table, y: UserData = None, *, plan: Plan | None = None) -> Self:
+    def fit(
+        self, X: Table, y: UserData = None, *, groups: None = None, plan: Plan | None = None
+    ) -> Self:
         """Count the points, once, with noise, and learn from the counts. The only call that spends.
 
         Parameters
@@ -124,10 +129,13 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             The private points.
         y : None
             Ignored, as scikit-learn has it.
+        groups : None
+            Refused: points are protected one by one.
         plan : Plan, optional
             What ``plan`` returned for this number of points, which is then carried out.
 
         """
+        _refuse_people(groups)
         count = row_count(X)
         self.inputs_ = None
         self._declare(count)
@@ -143,21 +151,19 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     def intensity(self, X: Table) -> Array:
         """The expected number of points per unit of length, area or volume at the rows of X, (rows,).
 
-        It is 0 outside of the declared domain.
+        It is the density times the number of points, and 0 outside of the declared domain.
         """
-        rows = self._locate(X)
-        with one_thread():
-            found = self.release_.mean_at(rows)
-        return np.where(self._inside(rows), found, 0.0)
+        return self._points * np.exp(self.score_samples(X))
 
     def score_samples(self, X: Table) -> Array:
         """The logarithm of the density at the rows of X, (rows,), as ``KernelDensity`` has it.
 
-        The density is the intensity over its integral; it integrates to 1 over the declared domain.
+        The density is the posterior median of the intensity over its integral: it integrates to 1 over
+        the declared domain.
         """
         rows = self._locate(X)
         with one_thread():
-            logs = np.log(self.release_.mean_at(rows)) - np.log(self._total)
+            logs = np.log(self._medians(rows)) - np.log(self._total)
         return np.where(self._inside(rows), logs, -np.inf)
 
     def score(self, X: Table, y: UserData = None) -> float:
@@ -178,23 +184,38 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         simultaneous : bool
             Whether intervals hold the intensity at all rows at once.
 
+        Returns
+        -------
+        low, high : array (rows,)
+            ``low`` is 0 where a bin would hold less than half a point: fewer are not told from none.
+
         """
-        if simultaneous:
-            return self._band(X, coverage, observation=False)
         levels, rows = check_coverage(coverage), self._locate(X)
-        with one_thread():
-            return ReleasedFunction.of(self._released).interval(rows, levels, observation=False)
+        if simultaneous:
+            low, high = self._band(X, coverage, observation=False)
+        else:
+            with one_thread():
+                found = ReleasedFunction.of(self._released)
+                low, high = found.interval(rows, levels, observation=False)
+        asked: Any = self._released.parameters
+        told = low * cell_volume(asked.grid) >= LEAST_TOLD
+        return np.where(told, low, 0.0), high
 
     def plot(
-        self, ax: Axes | None = None, *, figure: Figure | None = None, output: str | None = None
+        self,
+        ax: Axes | None = None,
+        *,
+        figure: Figure | None = None,
+        output: str | None = None,
+        points: UserData = None,
     ) -> Figure:
-        """The released intensity as a curve, map or slices."""
+        """The released intensity as a curve, map or slices. ``points``: rows to mark."""
         from privgp.models.picture import function_picture, on_paper
         from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
         output = self._released.label("points per unit") if output is None else output
-        released = on_paper(self, function_picture(self._released, output, False), None)
+        released = on_paper(self, function_picture(self._released, output, False), points)
         return plot_release(released, ax, figure)
 
     @cached_property
@@ -202,7 +223,13 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         """The integral of the intensity over the domain."""
         asked: Any = self._released.parameters
         points, weights = quadrature(asked.grid)
-        return float(weights @ self.release_.mean_at(points))
+        return float(weights @ self._medians(points))
+
+    def _medians(self, rows: Array) -> Array:
+        """The posterior median of the intensity at every row, (rows,)."""
+        answer: Any = self.release_
+        parts = np.array_split(rows, 1 + len(rows) // 4096)
+        return np.concatenate([answer.mixture(part).quantiles([0.5])[0] for part in parts])
 
     def _inside(self, rows: Array) -> Any:
         asked: Any = self._released.parameters
@@ -214,7 +241,9 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         check_values({name: getattr(self, name) for name in ("hyperparameters", "mechanism")})
         self.inputs_ = records_to_plan(self).inputs_
         if self.inputs_ is not None and self.inputs_.width != len(self.inputs_.names):
-            raise ValueError("a density is over numbers and dates: leave out other columns.")
+            raise ValueError(
+                "a density is over numbers, dates and places: leave out other columns."
+            )
         self._points = count
         self.__dict__.pop("_total", None)
         return self
@@ -228,7 +257,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     @property
     def _grid(self) -> Grid:
         low, high = np.array(self._pairs).T
-        return Grid(low, high, bins_per_input(self.bins, len(low), self._points))
+        return Grid(low, high, bins_per_input(self.bins, len(low), self._points, self.epsilon))
 
     def _public_rows(self) -> PublicRows:
         """The bins, whose centres and volumes are public."""
@@ -241,7 +270,9 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         assert rows.exposure is not None
         unit = self._points / float(rows.exposure.sum())
         counted = Exposures.of(rows.exposure, asked.y_bounds, unit)
-        question = replace(self._question(len(self._pairs)), exposures=counted)
+        question = replace(
+            self._question(len(self._pairs)), exposures=counted, each=True, squares=False
+        )
         made = make_plan(PublicInputs(rows.inputs, None), [question], self._budget(), (1.0,))
         return bind_plan(self, made, rows)
 
@@ -262,11 +293,16 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             kept,
         )
 
+    def _rehearsal_outputs(self, rows: int) -> Array:
+        """Ignored, as points have no output."""
+        return np.zeros(rows)
+
     def _alone(self) -> tuple[Any, ...]:
         return (self,)
 
     def _guarantee(self, plan: Any) -> Guarantee:
-        made = density_guarantee(plan, self._grid.count, simulated=self.random_state is not None)
+        bins = int(np.prod(plan.made_for.parameters.bins))
+        made = density_guarantee(plan, bins, simulated=self.random_state is not None)
         return with_assumptions(self, made)
 
     def _hold(self, release: Any) -> Self:
@@ -274,3 +310,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         self._points = self.n_points_ = release.parameters.points
         self.__dict__.pop("_total", None)
         return self
+
+
+def _refuse_people(groups: object) -> None:
+    if groups is not None:
+        raise ValueError("groups does not go with a density: points are protected one by one.")

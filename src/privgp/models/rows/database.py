@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privgp.engine.database import DatabaseTable, is_ibis, is_url, open_database
 from privgp.models.rows.files import NOT_OURS, FileInputs, Groups, Table
-from privgp.models.rows.fit import most_rows, uses_tally
+from privgp.models.rows.fit import Aside, most_rows, uses_tally
 from privgp.plan.inputs.database import DatabaseRows, database_inputs
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Source
@@ -52,11 +52,15 @@ class DatabaseInputs(FileInputs):
         return True
 
     def source(
-        self, model: Published, people: UserData, exposure: UserData
+        self, model: Published, people: UserData, aside: Aside
     ) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
+        if aside.weights is not None:
+            raise ValueError(
+                "sample_weight goes with tables in memory or in files: read the table first."
+            )
         counts = tuple(model._exposures_by_place(None, 1))
-        name = None if exposure is None else exposure.names[0]
+        name = None if aside.exposure is None else aside.exposure.names[0]
         rows = DatabaseRows(
             self._table,
             self.names if self.kinds is None else self.kinds.names,
@@ -100,6 +104,7 @@ def open_table(
     groups: str | None = None,
     columns: Any = None,
     exposure: str | None = None,
+    weights: str | None = None,
 ) -> Table:
     """Many CSV or Parquet files as one table, or a table in a database.
 
@@ -121,21 +126,27 @@ def open_table(
         otherwise.
     exposure : str, optional
         Name of the public column that counts are counted over.
+    weights : str, optional
+        Name of the public column of sample weights.
 
     """
     names, private = _names(inputs), _names(output)
-    check_column_roles(names, private, groups, exposure)
+    check_column_roles(names, private, groups, exposure, weights)
     if is_url(paths) or is_ibis(paths):
+        if weights is not None:
+            raise ValueError("weights go with tables in memory or in files: read the table first.")
         return _table_in_database(paths, names, private, groups, columns, exposure)
     files = open_files(paths)
-    files.check([*names, *private, *_names(groups), *_names(exposure)])
+    files.check([*names, *private, *_names(groups), *_names(exposure), *_names(weights)])
     people = None if groups is None else Groups(files, groups)
     over = None if exposure is None else FileInputs(files, (exposure,))
+    own = None if weights is None else FileInputs(files, (weights,))
     return Table(
-        FileInputs(files, names, people, over, columns),
+        FileInputs(files, names, people, over, columns, own),
         TableOutput(files, private) if private else None,
         people,
         over,
+        own,
     )
 
 

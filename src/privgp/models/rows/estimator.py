@@ -21,6 +21,8 @@ from privgp.models.rows.files import (
     rows_in_place,
 )
 from privgp.models.rows.fit import (
+    NOTHING,
+    Aside,
     check_names,
     domain,
     fit_columns,
@@ -33,10 +35,13 @@ from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally
+from privgp.plan.inputs.blocks import Beside
+from privgp.plan.outcomes.exposures import check_weights
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
 from privgp.question.outcomes import UNITS
+from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.tables.table import in_memory
 from privgp.types import Array, Column, Pair, UserData
 from privgp.vault.labels import seal_outcome
@@ -50,53 +55,52 @@ class RowsModel(Published):
 
     _declares: ClassVar[type[Parameters]] = Parameters
 
-    def _plan_table(self, X: UserData, groups: UserData, exposure: UserData = None) -> Plan:
+    def _plan_table(self, X: UserData, groups: UserData, aside: Aside = NOTHING) -> Plan:
         """What a ``fit`` on this table would measure."""
         X = in_memory(X)
-        check_order(X=X, groups=groups, exposure=exposure)
+        check_order(X=X, groups=groups, **aside.roles)
+        self._check_weights(X, aside)
         names, asked = names_of(X), self
         if is_read_in_place(X, self):
-            asked, rows = rows_in_place(self, X, groups, exposure)
+            asked, rows = rows_in_place(self, X, groups, aside)
             return with_column_names(plan_for_rows(asked, rows), names)
         if is_read_in_blocks(X, self):
             return plan_table(self, X, groups)
-        X, groups, exposure = columns_to_plan(self, X, groups, exposure)
+        X, groups, aside = columns_to_plan(self, X, groups, aside)
         table = X
         if self.protect != "records":
             asked, X = rows_to_plan(self, X)
-        return with_column_names(asked._plan(X, groups, exposure, table), names)
+        return with_column_names(asked._plan(X, groups, aside, table), names)
 
-    def _plan(self, X: UserData, groups: UserData, exposure: UserData, table: UserData) -> Plan:
+    def _plan(self, X: UserData, groups: UserData, aside: Aside, table: UserData) -> Plan:
         """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
         was made of."""
         if self.protect == "records":
             return plan_for_rows(self, private_count(self, X, groups))
         if self._streams(len(X)):
             return plan_rows(self, array_rows(self, X, groups))
-        exposed = self._exposures_by_place(exposure, len(X))
-        return plan_for_rows(self, public_rows(self, X, groups, exposed, table))
+        beside = self._beside(aside, len(X))
+        return plan_for_rows(self, public_rows(self, X, groups, beside, table))
 
     def _fit(
-        self,
-        X: UserData,
-        y: UserData,
-        groups: UserData,
-        plan: Plan | None,
-        exposure: UserData = None,
+        self, X: UserData, y: UserData, groups: UserData, plan: Plan | None, aside: Aside = NOTHING
     ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
-        self._check_call(X, y, groups, exposure)  # whose memory a frame in memory need not share
+        self._check_call(
+            X, y, groups, **aside.roles
+        )  # whose memory a frame in memory need not share
         X = in_memory(X)
-        self._check_call(X, y, groups, exposure)
+        self._check_call(X, y, groups, **aside.roles)
+        self._check_weights(X, aside)
         if is_read_in_place(X, self):
-            fit_in_place(self, X, y, groups, plan, exposure)
+            fit_in_place(self, X, y, groups, plan, aside)
             return self
         if is_read_in_blocks(X, self):
             fit_table(self, X, y, groups, plan)
             return self
-        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
+        X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         names = column_names(y) if len(self._alone()) > 1 else None
-        fit_columns(self, X, y, groups, plan, partial(self._exposures_by_place, exposure), names)
+        fit_columns(self, X, y, groups, plan, partial(self._beside, aside), names)
         return self
 
     def _fit_in_blocks(self, X: Array, y: Column, groups: UserData, plan: Plan | None) -> None:
@@ -110,25 +114,41 @@ class RowsModel(Published):
         y: UserData,
         groups: UserData,
         budget: tuple[float, float] | None,
-        exposure: UserData = None,
+        aside: Aside = NOTHING,
     ) -> Self:
         """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
-        self._check_call(X, y, groups, exposure)  # whose memory a frame in memory need not share
+        self._check_call(
+            X, y, groups, **aside.roles
+        )  # whose memory a frame in memory need not share
         X = in_memory(X)
-        self._check_call(X, y, groups, exposure)
+        self._check_call(X, y, groups, **aside.roles)
+        self._check_weights(X, aside)
         if is_read_in_place(X, self):
             if len(self._alone()) > 1:
                 check_names(self, column_names(y))
-            _, rows = rows_in_place(self, X, groups, exposure)
+            _, rows = rows_in_place(self, X, groups, aside)
             measure_tally(self, rows, X._seal(y, rows.source, self), budget)
             return self
-        X, y, groups, exposure = columns_to_fit(self, X, y, groups, exposure)
+        X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         if len(self._alone()) > 1:
             check_names(self, column_names(y))
-        measure_further(
-            self, X, y, groups, self._exposures_by_place(exposure, row_count(X)), budget
-        )
+        measure_further(self, X, y, groups, self._beside(aside, row_count(X)), budget)
         return self
+
+    def _check_weights(self, X: UserData, aside: Aside) -> None:
+        """Refuse sample weights where outputs are not summed with weights of ours."""
+        if aside.weights is None:
+            return
+        check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
+        if self._streams(row_count(X)):
+            raise ValueError(
+                "sample_weight goes with cells of rows, not with inducing inputs: leave inducing=None."
+            )
+
+    def _beside(self, aside: Aside, rows: int) -> Beside:
+        """The exposures and sample weights of this many rows, checked."""
+        exposures = self._exposures_by_place(aside.exposure, rows)
+        return Beside(exposures, check_weights(aside.weights, rows))
 
     def _data(
         self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None

@@ -16,7 +16,15 @@ import numpy as np
 import polars as pl
 
 from privgp.engine.local import Threads
-from privgp.models.rows.fit import Tallied, fit_for_rows, plan_for, row_count, uses_tally
+from privgp.models.rows.fit import (
+    NOTHING,
+    Aside,
+    Tallied,
+    fit_for_rows,
+    plan_for,
+    row_count,
+    uses_tally,
+)
 from privgp.models.rows.fit import most_rows as most_rows_of_tally
 from privgp.models.rows.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
 from privgp.models.rows.planned import with_column_names
@@ -66,6 +74,8 @@ class FileInputs:
         What counts are counted over, if the table was opened with it.
     declared : mapping, optional
         What the columns are, as given to ``open_table``.
+    weights : FileInputs, optional
+        The sample weights of rows, if the table was opened with them.
 
     """
 
@@ -74,6 +84,7 @@ class FileInputs:
     groups: Groups | None = None
     exposure: FileInputs | None = None
     declared: Any = field(default=None, repr=False)
+    weights: FileInputs | None = None
 
     @cached_property
     def kinds(self) -> Inputs | None:
@@ -95,12 +106,14 @@ class FileInputs:
             raise ValueError("groups must be the groups of the table whose inputs are X.")
         return groups
 
-    def choose_exposure(self, given: object) -> Any:
-        """The exposures of counts, given or of the table."""
-        exposure = self.exposure if given is None else given
-        if isinstance(exposure, FileInputs) and exposure.files != self.files:
-            raise ValueError("exposure must be that of the table whose inputs are X.")
-        return exposure
+    def choose_aside(self, given: Aside) -> Aside:
+        """Exposures and sample weights, given or of the table."""
+        exposure = self.exposure if given.exposure is None else given.exposure
+        weights = self.weights if given.weights is None else given.weights
+        for called, column in Aside(exposure, weights).roles.items():
+            if isinstance(column, FileInputs) and column.files != self.files:
+                raise ValueError(f"{called} must be that of the table whose inputs are X.")
+        return Aside(exposure, weights)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -126,15 +139,15 @@ class FileInputs:
         return uses_tally(model, len(self))
 
     def source(
-        self, model: Published, people: UserData, exposure: UserData
+        self, model: Published, people: UserData, aside: Aside
     ) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
         most = most_rows_of_tally(model, people)
         whose = None if people is None else People.of(people.codes(), most)
-        exposed = model._exposures_by_place(_numbers(exposure), len(self))
-        over = np.column_stack([*exposed.values()]) if exposed else None
+        beside = model._beside(_in_memory(aside), len(self))
         names = self.names if self.kinds is None else self.kinds.names
-        return Blocks.of(FileNumbers(self.files, names, self.kinds), whose, over), tuple(exposed)
+        held = FileNumbers(self.files, names, self.kinds)
+        return Blocks.of(held, whose, beside), tuple(beside.exposures)
 
     def _seal(self, y: Column, rows: object, model: Published) -> Sealed:
         """The outcomes, on the way to the pass that sums them."""
@@ -152,14 +165,15 @@ class FileInputs:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of many files as one table. ``inputs``, ``groups`` and ``exposure`` are public (but for the
-    inputs of private records), ``output`` is private: it is read by whoever works on a block of rows, and
+    """Columns of many files as one table. ``inputs``, ``groups``, ``exposure`` and ``weights`` are public (but
+    for the inputs of private records), ``output`` is private: it is read by whoever works on a block of rows, and
     nowhere else."""
 
     inputs: FileInputs
     output: TableOutput | None
     groups: Groups | None
     exposure: FileInputs | None = None
+    weights: FileInputs | None = None
 
     def check_output(self) -> None:
         """Read every private cell once, and refuse those that are no finite number."""
@@ -168,35 +182,35 @@ class Table:
 
 
 def columns_to_plan(
-    model: Published, X: UserData, groups: UserData = None, exposure: UserData = None
-) -> tuple[Any, Any, Any]:
-    """X, groups and exposure of a ``plan``: in memory if they were in files. Of private records their
+    model: Published, X: UserData, groups: UserData = None, aside: Aside = NOTHING
+) -> tuple[Any, Any, Aside]:
+    """X, groups and what is beside them of a ``plan``: in memory if they were in files. Of private records their
     number."""
     if not isinstance(X, FileInputs):
-        return X, groups, exposure
+        return X, groups, aside
     X = X.known_by(model.columns)
     people = X.people(groups)
     codes = None if people is None else people.codes()
     if model.protect == "records":
-        return len(X), codes, exposure
-    return X.public_table(), codes, _numbers(exposure)
+        return len(X), codes, aside
+    return X.public_table(), codes, _in_memory(aside)
 
 
 def columns_to_fit(
-    model: Published, X: UserData, y: UserData, groups: UserData = None, exposure: UserData = None
-) -> tuple[Any, Any, Any, Any]:
-    """X, y, groups and exposure of a ``fit``: in memory if they were in files. Private columns are
+    model: Published, X: UserData, y: UserData, groups: UserData = None, aside: Aside = NOTHING
+) -> tuple[Any, Any, Any, Aside]:
+    """X, y, groups and what is beside them of a ``fit``: in memory if they were in files. Private columns are
     gathered by the vault, last of all, which then sees whether the files are still those of before."""
     if not isinstance(X, FileInputs):
-        return X, y, groups, exposure
+        return X, y, groups, aside
     if not isinstance(y, TableOutput):
         raise ValueError(NOT_OURS)
     people = X.people(groups)
-    rows, codes, exposure = columns_to_plan(model, X, people, exposure)
+    rows, codes, aside = columns_to_plan(model, X, people, aside)
     if model.protect == "records":
         rows = private_table(model, X, people)
     name = None if people is None else people.name
-    return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, exposure
+    return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, aside
 
 
 def private_table(model: Published, X: FileInputs, people: Groups | None) -> Any:
@@ -223,9 +237,14 @@ def _numbers(exposure: UserData) -> Any:
     return rows.take(np.arange(len(exposure)), Threads())[:, 0]
 
 
-def exposure_of(X: UserData, given: object) -> Any:
-    """The exposures of counts, given or of a table in files."""
-    return X.choose_exposure(given) if isinstance(X, FileInputs) else given
+def _in_memory(aside: Aside) -> Aside:
+    return Aside(_numbers(aside.exposure), _numbers(aside.weights))
+
+
+def aside_of(X: UserData, exposure: UserData = None, weights: UserData = None) -> Aside:
+    """Exposures and sample weights, given or of a table in files."""
+    given = Aside(exposure, weights)
+    return X.choose_aside(given) if isinstance(X, FileInputs) else given
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,13 +375,13 @@ def is_read_in_place(X: UserData, model: Published) -> TypeGuard[FileInputs]:
 
 
 def rows_in_place(
-    model: Published, X: FileInputs, groups: UserData, exposure: UserData, plan: Plan | None = None
+    model: Published, X: FileInputs, groups: UserData, aside: Aside, plan: Plan | None = None
 ) -> tuple[Any, Tallied]:
     """A model that knows what the columns of a table are, and the tally of its rows."""
     X = X.known_by(model.columns)
     asked = copy(model)
     asked.inputs_ = X.kinds
-    source, counts = X.source(asked, X.people(groups), exposure)
+    source, counts = X.source(asked, X.people(groups), aside)
     return asked, Tallied.of(asked, source, counts, plan)
 
 
@@ -372,10 +391,10 @@ def fit_in_place(
     y: UserData,
     groups: UserData,
     plan: Plan | None,
-    exposure: UserData = None,
+    aside: Aside = NOTHING,
 ) -> None:
     """Measure a table once, of which sums alone are ever in memory. Spends."""
-    asked, rows = rows_in_place(model, X, groups, exposure, plan)
+    asked, rows = rows_in_place(model, X, groups, aside, plan)
     model.inputs_ = asked.inputs_
     names = X.names if asked.inputs_ is None else asked.inputs_.names
     remember(model, names, len(names))
@@ -414,7 +433,8 @@ def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
     if is_read_in_blocks(X, model):
         rehearse_rows(model, plan, _rows_in_blocks(model, X, groups)[1])
     elif is_read_in_place(X, model):
-        asked, rows = rows_in_place(model, X, groups, table.exposure, plan)
+        aside = Aside(table.exposure, table.weights)
+        asked, rows = rows_in_place(model, X, groups, aside, plan)
         model.inputs_ = asked.inputs_
         made = plan_for(asked, rows, plan)
         model._learn(made, zeros_of(made), inputs=rows.inputs)

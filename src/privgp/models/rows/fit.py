@@ -6,7 +6,7 @@ Many rows at public inputs are reduced to a tally, and planned and measured by i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares, domain_pairs, whole_number
-from privgp.plan.inputs.blocks import ArrayInputs, Blocks
+from privgp.plan.inputs.blocks import ArrayInputs, Beside, Blocks
 from privgp.plan.inputs.rows import LARGEST, STREAMED
 from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
 from privgp.plan.outcomes.exposures import Exposures
@@ -41,6 +41,22 @@ if TYPE_CHECKING:
 MOST_INPUTS = 20
 
 Exposed = Mapping[int, Array]  # the exposure of every row, by the place of the outcome
+
+
+@dataclass(frozen=True)
+class Aside:
+    """What is given for every row beside X, y and groups: None where it is not."""
+
+    exposure: UserData = None
+    weights: UserData = None
+
+    @property
+    def roles(self) -> dict[str, UserData]:
+        """The columns by the names of arguments."""
+        return {"exposure": self.exposure, "sample_weight": self.weights}
+
+
+NOTHING = Aside()
 
 
 def domain(x_bounds: Bounds | None) -> tuple[tuple[float, float], ...]:
@@ -95,7 +111,7 @@ def most_rows(model: Published, groups: UserData) -> int | None:
     return whole_number("most_rows", model.most_rows, LARGEST)
 
 
-def rows_in_memory(model: Published, numbers: Array, groups: UserData, exposed: Exposed) -> Blocks:
+def rows_in_memory(model: Published, numbers: Array, groups: UserData, beside: Beside) -> Blocks:
     """Rows in memory, as numbers of their columns.
 
     Parameters
@@ -106,15 +122,14 @@ def rows_in_memory(model: Published, numbers: Array, groups: UserData, exposed: 
         Public.
     groups : column, optional
         Whose rows they are.
-    exposed : mapping
-        The exposure of every row, by the place of the count.
+    beside : Beside
+        The exposures and sample weights of rows.
 
     """
     most, people = most_rows(model, groups), None
     if groups is not None:
         people = People.of(person_codes(groups, len(numbers)), most)
-    over = np.column_stack([*exposed.values()]) if exposed else None
-    return Blocks.of(ArrayInputs(numbers, model.inputs_), people, over)
+    return Blocks.of(ArrayInputs(numbers, model.inputs_), people, beside)
 
 
 @dataclass(frozen=True)
@@ -158,8 +173,8 @@ class Tallied:
     def public(self) -> PublicRows:
         """What the plan is bound to."""
         planned, tally = self.planned, self.tally
-        columns = int(planned.X.shape[1])
-        return PublicRows(tally.rows, columns, self.inputs, planned.people, tally.exposures)
+        held = self.inputs, planned.people, tally.exposures, tally.row_weights
+        return PublicRows(tally.rows, int(planned.X.shape[1]), *held)
 
     @property
     def inputs(self) -> Array:
@@ -172,6 +187,11 @@ class Tallied:
         if self.tally.exposures is None:
             return {}
         return dict(zip(self.counts, self.tally.exposures.T, strict=True))
+
+    @property
+    def weights(self) -> None:
+        """The tally has them."""
+        return None
 
     def serves(self, plan: Plan) -> bool:
         """Whether a plan is for this very tally, which its sensitivity rests on."""
@@ -203,14 +223,24 @@ class Given:
         What the plan is made from.
     public : PublicRows
         What the plan is bound to.
-    exposed : mapping
-        The exposures of counts.
+    beside : Beside
+        The exposures and sample weights of rows.
 
     """
 
     planned: PlannedRows
     public: PublicRows
-    exposed: Exposed
+    beside: Beside = field(default_factory=Beside)
+
+    @property
+    def exposed(self) -> Exposed:
+        """The exposures of counts, by the place of the outcome."""
+        return self.beside.exposures
+
+    @property
+    def weights(self) -> Array | None:
+        """The sample weights over the largest of them, (rows,)."""
+        return self.beside.shares
 
     @property
     def inputs(self) -> Array | None:
@@ -232,8 +262,8 @@ def public_rows(
     model: Published,
     X: Array,
     groups: UserData,
-    exposed: Exposed,
-    table: Any,
+    beside: Beside,
+    table: UserData,
     plan: Plan | None = None,
 ) -> Given | Tallied:
     """Rows whose inputs are public, where the kernel has them; many as a tally.
@@ -246,8 +276,8 @@ def public_rows(
         Where the kernel has the rows.
     groups : column, optional
         Whose rows they are.
-    exposed : mapping
-        The exposures of counts.
+    beside : Beside
+        The exposures and sample weights of rows.
     table : table
         What X was made of.
     plan : Plan, optional
@@ -256,12 +286,13 @@ def public_rows(
     """
     if uses_tally(model, len(X)):
         numbers = X if model.inputs_ is None else model.inputs_.numbers(table)
-        rows = rows_in_memory(model, numbers, groups, dict(exposed))
-        return Tallied.of(model, rows, tuple(exposed), plan)
+        rows = rows_in_memory(model, numbers, groups, beside)
+        return Tallied.of(model, rows, tuple(beside.exposures), plan)
     people = person_ids(groups, len(X))
-    each = [*exposed.values()]
+    each = [*beside.exposures.values()]
     exposures = np.column_stack(each) if len(each) > 1 else next(iter(each), None)
-    return Given(PublicInputs(X, people), PublicRows.of(X, people, exposures), exposed)
+    public = PublicRows.of(X, people, exposures, beside.shares)
+    return Given(PublicInputs(X, people), public, beside)
 
 
 def private_count(model: Published, X: UserData, groups: UserData) -> Given:
@@ -270,7 +301,7 @@ def private_count(model: Published, X: UserData, groups: UserData) -> Given:
     pairs = domain(domain_of(records_to_plan(model)))
     count, people = row_count(X), groups is not None
     count = count_people(groups, count) if people else count
-    return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)), {})
+    return Given(PrivateInputs(count, pairs, people), PublicRows(count, len(pairs)))
 
 
 def plan_for_rows(model: Published, rows: Given | Tallied, earlier: Sequence[Any] = ()) -> Plan:
@@ -288,7 +319,8 @@ def plan_for_rows(model: Published, rows: Given | Tallied, earlier: Sequence[Any
     """
     if model.protect == "records":
         model = records_to_plan(model)
-    questions = [one._question(rows.public.columns) for one in model._alone()]
+    own = rows.weights
+    questions = [replace(one._question(rows.public.columns), weights=own) for one in model._alone()]
     for place, exposure in rows.exposed.items():
         unit = earlier[place].unit if earlier else None
         counts = Exposures.of(exposure, questions[place].y_bounds, unit)
@@ -304,7 +336,7 @@ def fit_columns(
     y: UserData,
     groups: UserData,
     plan: Plan | None,
-    exposed: Callable[[int], Exposed],
+    beside: Callable[[int], Beside],
     names: tuple[str, ...] | None = None,
 ) -> None:
     """Measure all outcomes once, with noise, and learn each from its part of the measurement.
@@ -317,8 +349,8 @@ def fit_columns(
         The inputs, the private outputs as the model reads them, and whose rows they are.
     plan : Plan or None
         What is measured; None: it is made here.
-    exposed : callable
-        Returns the exposures of counts for a number of rows.
+    beside : callable
+        Returns the exposures and sample weights of this many rows.
     names : tuple of str, optional
         The names of several outcomes, if known.
 
@@ -336,7 +368,7 @@ def fit_columns(
         if model._streams(count):
             model._fit_in_blocks(X, y, groups, plan)
             return
-        rows = public_rows(model, X, groups, exposed(count), table, plan)
+        rows = public_rows(model, X, groups, beside(count), table, plan)
     fit_for_rows(model, rows, model._data(y, count, inputs, people), plan, names)
 
 

@@ -30,17 +30,25 @@ OTHER = (
 
 @dataclass(frozen=True)
 class PublicRows:
-    """What is public of the rows: their number, and the inputs, people and exposures where these are."""
+    """What is public of the rows: their number, and inputs, people, exposures and weights where these
+    are."""
 
     count: int
     columns: int
     inputs: Array | None = None
     people: Integers | None = None
     exposure: Array | None = added_field(None)
+    weights: Array | None = added_field(None)
 
     @classmethod
-    def of(cls, X: Array, people: Integers | None, exposure: Array | None = None) -> Self:
-        return cls(X.shape[0], X.shape[1], X, people, exposure)
+    def of(
+        cls,
+        X: Array,
+        people: Integers | None,
+        exposure: Array | None = None,
+        weights: Array | None = None,
+    ) -> Self:
+        return cls(X.shape[0], X.shape[1], X, people, exposure, weights)
 
 
 def from_inputs_alone(method: Method) -> Method:
@@ -73,9 +81,11 @@ def with_column_names(
     names: tuple[str, ...] | None,
     groups: str | None = None,
     exposure: str | None = None,
+    weights: str | None = None,
 ) -> Plan:
     assert plan.made_for is not None
-    made = replace(plan.made_for, names=names, groups=groups, exposure=exposure)
+    named = {"names": names, "groups": groups, "exposure": exposure, "weights": weights}
+    made = replace(plan.made_for, **named)  # type: ignore[arg-type]
     return replace(plan, made_for=made)
 
 

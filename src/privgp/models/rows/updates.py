@@ -24,7 +24,6 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.stacking import Stacked, sums_behind
 from privgp.models.rows.fit import (
-    Exposed,
     Given,
     Tallied,
     plan_for_rows,
@@ -38,12 +37,13 @@ from privgp.plan.build import Question
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.hypotheses import design_models, several_scales
 from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.blocks import Beside
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, information_share, share_out
-from privgp.release.learn import fingerprints, sums_of
+from privgp.release.learn import fingerprints, sums_of, weights_mark
 from privgp.release.parts import Part
 from privgp.release.release import Release
 from privgp.release.spendings import (
@@ -71,6 +71,10 @@ OTHER_ROWS = (
     "X and groups must be the rows of one earlier measurement, in the same order: for new people use "
     "update. Nothing was spent."
 )
+OTHER_WEIGHTS = (
+    "sample_weight must be that of the earlier measurement of these rows, whose squares it weighs too. "
+    "Nothing was spent."
+)
 OTHER_RECORDS = (
     "X must have as many records, or groups as many people, as one earlier measurement: for new people "
     "use update. Nothing was spent."
@@ -93,9 +97,9 @@ class PublicInputs:
     people: Integers | None
 
     @classmethod
-    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
+    def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
         inputs = rows_at(model, X)
-        return cls.rows_of_call(public_rows(model, inputs, groups, exposed, X))
+        return cls.rows_of_call(public_rows(model, inputs, groups, beside, X))
 
     @classmethod
     def rows_of_call(cls, rows: Given | Tallied) -> Self:
@@ -108,11 +112,6 @@ class PublicInputs:
         return cast(Array, self.rows.inputs)
 
     @property
-    def exposed(self) -> Exposed:
-        """The exposures of counts, by the place of the output."""
-        return self.rows.exposed
-
-    @property
     def count(self) -> int:
         return len(self.planned)
 
@@ -122,10 +121,10 @@ class PublicInputs:
 
     def _exposures(self, release: Release, place: int) -> Exposures | None:
         """With the unit of the rates that were released of one output, where these are counts."""
-        if place not in self.exposed:
+        if place not in self.rows.exposed:
             return None
         bounds = check_bounds("y_bounds", release.parameters.y_bounds)
-        return Exposures.of(self.exposed[place], bounds, release.parts[0].unit_rate)
+        return Exposures.of(self.rows.exposed[place], bounds, release.parts[0].unit_rate)
 
     def batch(self, release: Release, place: int, *, again: bool) -> int:
         """The batch that these rows are, the next one for new people; refuses what it cannot be.
@@ -133,9 +132,13 @@ class PublicInputs:
         counts = self._exposures(release, place)
         expected = None if counts is None else counts.expected
         rows = fingerprints(self.inputs, self.people, expected)
-        same = [each.batch for each in release.spent if each.fingerprint in rows]
+        known = [each for each in release.spent if each.fingerprint.partition(":")[0] in rows]
+        same = [each.batch for each in known]
         if bool(same) != again:
             raise ValueError(OTHER_ROWS if again else MEASURED)
+        mark = weights_mark(self._weights)
+        if any(each.fingerprint.partition(":")[2] != mark[1:] for each in known):
+            raise ValueError(OTHER_WEIGHTS)
         return int(same[0]) if again else 1 + max(int(each.batch) for each in release.spent)
 
     def earlier(self, release: Release, place: int, batch: int, question: Question) -> Earlier:
@@ -178,6 +181,12 @@ class PublicInputs:
                 found.append(SameRows(place.start, sums, index, weights))
         return tuple(found)
 
+    @property
+    def _weights(self) -> Array | None:
+        """The sample weights of the rows of ``planned``, over the largest."""
+        tally = cast(Any, self.rows.planned).tally
+        return self.rows.weights if tally is None else cast("Array | None", tally.row_weights)
+
     def _seen(self) -> Array:
         """Rows that show where they are, every one as often as it is there."""
         tally = cast(Any, self.rows.planned).tally
@@ -203,12 +212,11 @@ class PrivateRecords:
     """Private records. ``planned``: their number; ``people``: how many, where these are protected."""
 
     inputs: ClassVar[None] = None
-    exposed: ClassVar[Exposed] = {}
     planned: int
     people: int | None
 
     @classmethod
-    def of(cls, model: Published, X: Any, groups: Any, exposed: Exposed) -> Self:
+    def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
         rows = row_count(X)
         return cls(rows, None if groups is None else count_people(groups, rows))
 
@@ -270,9 +278,9 @@ ROWS: dict[type[Spending], type[Rows]] = {
 }
 
 
-def rows_of(model: Published, X: Table, groups: Column | None, exposed: Exposed) -> Rows:
+def rows_of(model: Published, X: UserData, groups: UserData, beside: Beside) -> Rows:
     """The rows to be measured further, of the kind that was measured first."""
-    return ROWS[type(model._released.spent[0])].of(model, X, groups, exposed)
+    return ROWS[type(model._released.spent[0])].of(model, X, groups, beside)
 
 
 KINDS = (
@@ -311,6 +319,8 @@ KEPT = (
 def check_updatable(model: Published) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
     check_is_fitted(model)
+    if not hasattr(model, "update"):
+        raise ValueError("a density of points cannot be updated. Nothing was spent.")
     before: Any = model._released.parameters
     if not model._released.spent:
         loaded = not hasattr(model, "plan_")
@@ -336,7 +346,7 @@ def measure_further(
     X: UserData,
     y: UserData,
     groups: UserData,
-    exposed: Exposed,
+    beside: Beside,
     budget: tuple[float, float] | None = None,
 ) -> None:
     """Measure rows once more, and learn from all measurements together.
@@ -347,15 +357,15 @@ def measure_further(
         A fitted one, which then holds the new release.
     X, y, groups : object
         The rows, their private outputs, and whose they are.
-    exposed : mapping
-        The exposures of counts, by the place of the output.
+    beside : Beside
+        The exposures and sample weights of rows.
     budget : (epsilon, delta), optional
         A further budget for rows that were measured before. None: the model's own, for rows of people
         who were in no batch before.
 
     """
     _check_further(model)
-    rows = rows_of(model, X, groups, exposed)
+    rows = rows_of(model, X, groups, beside)
     measure_rows(model, rows, rows._private_data(model, X, y, groups), groups, budget)
 
 

@@ -106,7 +106,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
     def plan(self, n_val: int) -> SearchPlan:
         """What the budget buys on n_val validation records; of a model that is itself private, on that many
         rows. Reads nothing private, spends nothing."""
-        if has_private_rows(self.estimator):
+        if has_private_rows(self.estimator) and self.scoring is None:
             return block_plan(self, n_val)
         return plan_of(self, n_val)
 

@@ -51,6 +51,8 @@ class Weighing(Protocol):
     @property
     def repeats(self) -> Array: ...
     @property
+    def spread(self) -> Array: ...
+    @property
     def index(self) -> Integers: ...
 
 
@@ -76,7 +78,7 @@ class SameRows:
         """Sums over rows of both weights times a factor each, (numbers, numbers of the strategy)."""
         shape = self.sums.shape[1], strategy.matrix.shape[1]
         weights = self.row_weights * strategy.row_weights * strategy.sizes * factors
-        weights = weights * strategy.repeats
+        weights = weights * strategy.repeats * strategy.spread
         rows = coo_array((weights, (self.index, strategy.index)), shape=shape)
         return np.asarray(self.sums @ (rows.tocsr() @ strategy.matrix.T))
 

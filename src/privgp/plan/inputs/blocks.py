@@ -6,8 +6,8 @@ back, so the result does not depend on how rows are cut into blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import add
 from typing import Any, Protocol, Self
@@ -21,11 +21,40 @@ from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import block_number, runs
-from privgp.plan.inputs.tally import Grouped, People, fraction_bits, group_rows
+from privgp.plan.inputs.tally import Grouped, People, find_rungs, fraction_bits, group_rows
 from privgp.tables.files import BATCH, Files
 from privgp.types import Array, Integers
 
 Read = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Beside:
+    """Public numbers of every row beside its inputs.
+
+    Attributes
+    ----------
+    exposures : mapping
+        What counts are counted over, (rows,), by the place of the outcome.
+    weights : array, (rows,), optional
+        Sample weights, positive; None: all rows count alike.
+
+    """
+
+    exposures: Mapping[int, Array] = field(default_factory=dict)
+    weights: Array | None = None
+
+    @property
+    def columns(self) -> Array | None:
+        """All of them, the weights last, (rows, columns); None: there are none."""
+        each = [*self.exposures.values()]
+        each += [] if self.weights is None else [self.weights]
+        return np.column_stack(each) if each else None
+
+    @property
+    def shares(self) -> Array | None:
+        """The weights over the largest of them."""
+        return None if self.weights is None else self.weights / self.weights.max()
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,6 +73,8 @@ class Batch:
         Between 0 and 1.
     held : object
         What was read of other columns.
+    rungs : array, (rows,), optional
+        Classes of sample weights.
 
     """
 
@@ -52,6 +83,7 @@ class Batch:
     classes: Integers | None
     exposures: Array
     held: Any = None
+    rungs: Integers | None = None
 
     @property
     def rows(self) -> slice:
@@ -137,11 +169,13 @@ class Blocks:
     people : People, optional
         Whose rows they are; None: every row is a person.
     exposed : array, (rows, counts), optional
-        What counts are counted over.
+        What counts are counted over, and sample weights last.
     first, stop : int
         The range of rows of a block.
     exposures : tuple of float
         The largest exposure of every count.
+    rungs : array, (rows,), optional
+        Classes of sample weights; None: rows have none.
 
     """
 
@@ -151,12 +185,20 @@ class Blocks:
     first: int = 0
     stop: int = -1
     exposures: tuple[float, ...] = ()
+    rungs: Integers | None = None
 
     @classmethod
-    def of(cls, held: Held, people: People | None = None, exposed: Array | None = None) -> Self:
-        """All rows."""
+    def of(cls, held: Held, people: People | None = None, beside: Beside | None = None) -> Self:
+        """All rows, and the public numbers beside their inputs."""
+        beside = Beside() if beside is None else beside
+        exposed = beside.columns
         largest = () if exposed is None else tuple(exposed.max(axis=0).tolist())
-        return cls(held, people, exposed, 0, held.rows, largest)
+        rungs = None if beside.weights is None else find_rungs(beside.weights)
+        return cls(held, people, exposed, 0, held.rows, largest, rungs)
+
+    @property
+    def has_weights(self) -> bool:
+        return self.rungs is not None
 
     @property
     def count(self) -> int:
@@ -181,8 +223,9 @@ class Blocks:
             people = replace(people, classes=people.classes[first:stop])
         if exposed is not None:
             exposed = exposed[first:stop]
-        held = self.held.part(first, stop)
-        return replace(self, held=held, people=people, exposed=exposed, first=first, stop=stop)
+        rungs = None if self.rungs is None else self.rungs[first:stop]
+        here = replace(self, first=first, stop=stop, rungs=rungs)
+        return replace(here, held=self.held.part(first, stop), people=people, exposed=exposed)
 
     def batches(self, others: Sequence[str] = (), read: Read | None = None) -> Iterator[Batch]:
         """The rows of a block, some at a time.
@@ -203,7 +246,8 @@ class Blocks:
             exposures = np.zeros((len(numbers), 0))
             if self.exposed is not None:
                 exposures = self.exposed[here] * (1.0 / np.array(self.exposures))
-            yield Batch(here.start, numbers, classes, exposures, held)
+            rungs = None if self.rungs is None else self.rungs[here]
+            yield Batch(here.start, numbers, classes, exposures, held, rungs)
 
     def limits(self, engine: Engine) -> Limits:
         found: Limits = self._sum(_limits, engine)
@@ -271,4 +315,5 @@ class Grouping:
     bits: int
 
     def __call__(self, batch: Batch) -> Grouped:
-        return group_rows(self.grid, batch.numbers, batch.classes, batch.exposures, self.bits)
+        held = batch.numbers, batch.classes, batch.exposures
+        return group_rows(self.grid, *held, self.bits, batch.rungs)

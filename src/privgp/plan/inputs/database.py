@@ -131,6 +131,10 @@ class DatabaseRows:
         return None if self.groups is None else int(self._about["people"])
 
     @property
+    def has_weights(self) -> bool:
+        return False
+
+    @property
     def exposures(self) -> tuple[float, ...]:
         return tuple(float(self._about[f"over{place}"]) for place, _ in enumerate(self.exposed))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
@@ -272,7 +272,7 @@ def _with_bounds(column: Column, x_bounds: Mapping[Any, Any]) -> Column:
         except (ValueError, TypeError, OverflowError):
             raise ValueError(f"x_bounds must be two {column.holds} for {name!r}.") from None
         pairs.append(check_bounds(f"x_bounds of {name!r}", (low, high)))
-    bounded: Column = replace(column, bounds=tuple(pairs))
+    bounded: Column = column.with_bounds(tuple(pairs))
     return bounded
 
 

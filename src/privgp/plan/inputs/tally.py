@@ -30,6 +30,7 @@ from privgp.types import Array, Integers, added_field
 # are told apart by them.
 LADDER = np.array(sorted({m * 2**j for j in range(25) for m in (4, 5, 6, 7)} | {1, 2, 3}))
 CLASSES = 128  # more than there are
+RUNGS = 16  # classes of sample weights that cells are told apart by
 NARROW, ROUNDS = 64, 8  # bins that nearly all rows lie in at least; passes until they do
 NOT_TOGETHER = "the parts do not belong together."
 MOST_ROWS = 2**32
@@ -98,6 +99,10 @@ class Source(Protocol):
     def exposures(self) -> tuple[float, ...]:
         """The largest of every exposure that counts are counted over."""
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether the last of the exposures are sample weights."""
+
     def limits(self, engine: Engine) -> Limits: ...
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
         """Rows in every bin along each input, (inputs, bins)."""
@@ -127,6 +132,8 @@ class Tally:
         The mean exposure of every count.
     inputs : Inputs, optional
         What the columns are; None: numbers.
+    row_weights : array, (cells,), optional
+        The mean sample weight of every cell, over the largest weight; None: 1 each.
 
     """
 
@@ -138,6 +145,7 @@ class Tally:
     people: int | None = added_field(None)
     exposures: Array | None = added_field(None)
     inputs: Inputs | None = added_field(None)
+    row_weights: Array | None = added_field(None)
 
     def check(self) -> None:
         """Refuse parts that do not belong together, as only a file can have them."""
@@ -152,6 +160,7 @@ class Tally:
             and self.rows <= MOST_ROWS
             and (self.people is not None or bool(np.all(self.each == 1)))
             and (self.people is None or np.array_equal(self.each, LADDER[self.keys % CLASSES]))
+            and (self.row_weights is None or _are_shares(self.row_weights, cells))
         )
         if not fits:
             raise ValueError(NOT_TOGETHER)
@@ -174,7 +183,8 @@ class Tally:
     @property
     def weights(self) -> Array:
         """How much a row of every cell counts: all rows of a person at most 1 together, (cells,)."""
-        return 1.0 / self.each
+        shares = 1.0 / self.each
+        return shares if self.row_weights is None else shares * self.row_weights
 
     def sample(self, most: int) -> Array:
         """About ``most`` rows, evenly taken in the order of the cells, (rows, columns)."""
@@ -257,14 +267,41 @@ def tally_of(source: Source, grid: Grid, engine: Engine) -> Tally:
     means = grid.means(found.sums[:, 1 : 1 + inputs], counts)
     numbers = np.where(found.lows == found.highs, found.lows, means)
     numbers = np.clip(numbers, found.lows, found.highs)
-    exposures = None
+    exposures = weights = None
     if source.exposures:
         scale = np.array(source.exposures) / 2.0 ** fraction_bits(source.count)
         mean = (found.sums[:, 1 + inputs :] + 0.5) / counts[:, None] * scale
         exposures = np.minimum(mean, np.array(source.exposures))
+    if source.has_weights:
+        assert exposures is not None
+        weights = exposures[:, -1] / source.exposures[-1]
+        exposures = exposures[:, :-1] if len(source.exposures) > 1 else None
     ones = np.ones(len(counts), dtype=np.int64)
     each = ones if people is None else LADDER[found.keys % CLASSES]
-    return Tally(grid, found.keys, counts, numbers, each, people, exposures, source.kinds)
+    held = exposures, source.kinds, weights
+    return Tally(grid, found.keys, counts, numbers, each, people, *held)
+
+
+def _are_shares(weights: Array, shape: tuple[int, ...]) -> bool:
+    return weights.shape == shape and bool(np.all((weights > 0.0) & (weights <= 1.0)))
+
+
+def find_rungs(weights: Array) -> Integers:
+    """The class of every row's sample weight, (rows,): rows of different classes lie in different cells.
+
+    Up to 16 weights are told apart. Of more, those in one sixteenth of all rows are alike, and each
+    counts as the mean of its cell.
+
+    Parameters
+    ----------
+    weights : array, (rows,)
+        Positive.
+
+    """
+    values = np.unique(weights)
+    if len(values) > RUNGS:
+        values = np.unique(np.quantile(weights, (np.arange(RUNGS) + 1) / RUNGS, method="higher"))
+    return np.searchsorted(values, weights).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -315,7 +352,12 @@ class People:
 
 
 def group_rows(
-    grid: Grid, numbers: Array, classes: Integers | None, exposures: Array, bits: int
+    grid: Grid,
+    numbers: Array,
+    classes: Integers | None,
+    exposures: Array,
+    bits: int,
+    rungs: Integers | None = None,
 ) -> Grouped:
     """Public sums over rows.
 
@@ -331,10 +373,12 @@ def group_rows(
         Between 0 and 1.
     bits : int
         Of exposures behind the point.
+    rungs : array, (rows,), optional
+        As ``find_rungs`` has them.
 
     """
     places = grid.places(numbers)
-    keys, counted = keys_of(grid, places, classes)
+    keys, counted = keys_of(grid, places, classes, rungs)
     parts = (
         np.ones(len(keys), dtype=np.int64),
         grid.offsets(places),
@@ -347,10 +391,11 @@ def group_rows(
 
 
 def keys_of(
-    grid: Grid, places: Sequence[Array], classes: Integers | None
+    grid: Grid, places: Sequence[Array], classes: Integers | None, rungs: Integers | None = None
 ) -> tuple[Integers, Integers | None]:
     """The key of every row, and the rows that are used; None: all."""
     keys = grid.keys(places)
+    keys = keys if rungs is None else keys * RUNGS + rungs
     if classes is None:
         return keys, None
     return keys * CLASSES + classes, np.flatnonzero(classes >= 0)

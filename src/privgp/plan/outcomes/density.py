@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
 from privgp.plan.bins.bins import Grid
-from privgp.types import Array, Pair
+from privgp.types import Array, Pair, UserData
 
-BINS = (64, 20, 8, 5, 4)  # per input, for one to five inputs
-FINE_BINS, MANY = (128, 30, 10, 6, 4), 5000  # the same for at least this many points
-MOST_BINS = 4096
+BINS = (64, 20, 8, 5, 4)  # per input at most, for one to five inputs
+FINE_BINS, MANY = (128, 24, 8, 5, 4), 5000  # the same for at least this many points
+PER_POINT = 0.4  # bins per point and unit of epsilon at most: in more, noise drowns the points
+MOST_BINS = 1600
+LEAST_TOLD = 0.5  # points in a bin: fewer are not told from none
 REPLACED = 2.0  # counts that one replaced point changes, by 1 each
 NODES = (4, 2, 1, 1, 1)  # of Gauss-Legendre in either half of a bin, for one to five inputs
 
 
-def bins_per_input(bins: Any, inputs: int, points: int) -> tuple[int, ...]:
-    """How many bins every input has: as declared, else by the public number of points."""
+def bins_per_input(bins: UserData, inputs: int, points: int, epsilon: float) -> tuple[int, ...]:
+    """How many bins every input has: as declared, else by the public number of points and the budget."""
     if inputs > len(BINS):
         raise ValueError(f"a density is over at most {len(BINS)} inputs, got x_bounds of {inputs}.")
     if bins is None:
-        return ((FINE_BINS if points >= MANY else BINS)[inputs - 1],) * inputs
+        most = (FINE_BINS if points >= MANY else BINS)[inputs - 1]
+        useful = int((PER_POINT * points * epsilon) ** (1.0 / inputs))
+        return (min(most, max(2, useful)),) * inputs
     whole = isinstance(bins, Integral) and not isinstance(bins, bool)
     if not whole or not bins >= 2 or int(bins) ** inputs > MOST_BINS:
         raise ValueError(

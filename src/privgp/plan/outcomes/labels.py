@@ -109,6 +109,7 @@ def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
     if (
         people is not None and not pure and strategy.tally is None
     ):  # everybody moves as far as one row would
-        norms = np.bincount(people, column_norms(strategy.matrix)[strategy.index])
-        parts["row_weights"] = (1.0 / np.maximum(norms, 1.0))[people]
+        moved = column_norms(strategy.matrix)[strategy.index] * strategy.row_weights
+        norms = np.bincount(people, moved)
+        parts["row_weights"] = strategy.row_weights / np.maximum(norms, 1.0)[people]
     return kind(**parts, classes=classes)

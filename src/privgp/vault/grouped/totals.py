@@ -243,7 +243,7 @@ class Summing:
                 held = batch.held if block.values is None else block.values[batch.rows]
                 values = np.asarray(held, dtype=np.float64).reshape(len(batch.numbers), -1)
                 places = self.tally.grid.places(batch.numbers)
-                keys, used = keys_of(self.tally.grid, places, batch.classes)
+                keys, used = keys_of(self.tally.grid, places, batch.classes, batch.rungs)
                 self._add(total, keys, values, used)
         return Masked.of(total, block.rows.first, self.key)
 

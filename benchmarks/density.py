@@ -1,0 +1,192 @@
+"""Where private points lie: PrivateGPDensity beside Laplace histograms with the best bins in hindsight.
+
+Run as ``python -m benchmarks.density [SEEDS]``. Total variation distances are those of the masses of 64
+cells on a line and of 20 x 20 cells in a plane. The truth of a synthetic pattern is its distribution, and
+that of a real one are its points.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from privgp import PrivateGPDensity
+from privgp.types import Array
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+CELLS = {1: 64, 2: 20}
+EPSILON = 1.0
+HISTOGRAMS = {
+    1: (4, 6, 8, 12, 16, 24, 32, 48, 64, 96),
+    2: (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28),
+}
+FINE = {1: 64 * 60, 2: 20 * 12}  # points per axis that masses are summed over
+MANY = 400_000  # draws that tell the masses of a synthetic pattern
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Points to be released: how they are drawn, and what the masses of the cells are."""
+
+    name: str
+    bounds: tuple[tuple[float, float], ...]
+    draw: Callable[[np.random.Generator, int], Array]
+    count: int
+    real: bool = False
+
+    def masses(self) -> Array:
+        """The truth in every cell."""
+        points = self.draw(np.random.default_rng(10**6), self.count if self.real else MANY)
+        return shares(points, self.bounds, CELLS[len(self.bounds)])
+
+
+def shares(points: Array, bounds: tuple[tuple[float, float], ...], cells: int) -> Array:
+    """The share of points in the cells of a grid, (cells ** inputs,)."""
+    low, high = np.array(bounds).T
+    places = np.clip((points - low) / (high - low) * cells, 0, cells - 1).astype(int)
+    keys = np.ravel_multi_index(tuple(places.T), (cells,) * len(bounds))
+    return np.bincount(keys, minlength=cells ** len(bounds)) / len(points)
+
+
+def distance(one: Array, other: Array) -> float:
+    """The total variation distance of two distributions over cells."""
+    return 0.5 * float(np.abs(one - other).sum())
+
+
+def _bumps(rng: np.random.Generator, n: int) -> Array:
+    first = rng.uniform(size=n) < 0.6
+    return np.where(first, rng.normal(0.3, 0.06, n), rng.normal(0.72, 0.1, n)).clip(0, 1)[:, None]
+
+
+def _skewed(rng: np.random.Generator, n: int) -> Array:
+    return rng.beta(1.5, 6.0, n)[:, None]
+
+
+def _three(rng: np.random.Generator, n: int) -> Array:
+    centres = np.array([[0.3, 0.3], [0.7, 0.4], [0.5, 0.75]])
+    which = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    return (centres[which] + rng.normal(0, 0.1, (n, 2))).clip(0, 1)
+
+
+def _band(rng: np.random.Generator, n: int) -> Array:
+    x = rng.uniform(size=n)
+    return np.column_stack([x, 0.5 + 0.3 * np.sin(2 * np.pi * x) + rng.normal(0, 0.025, n)])
+
+
+def _table(name: str, columns: tuple[str, str]) -> Callable[[np.random.Generator, int], Array]:
+    def draw(rng: np.random.Generator, n: int) -> Array:
+        return pl.read_csv(DATA / name, columns=list(columns)).select(columns).to_numpy()
+
+    return draw
+
+
+UNIT = ((0.0, 1.0),)
+PATTERNS = (
+    Pattern("two bumps on a line", UNIT, _bumps, 1000),
+    Pattern("a skewed distribution on a line", UNIT, _skewed, 1000),
+    Pattern("three bumps in a square", UNIT * 2, _three, 1000),
+    Pattern("a narrow winding band in a square", UNIT * 2, _band, 1000),
+    Pattern(
+        "starts of bicycle trips",
+        ((40.65, 40.80), (-74.05, -73.93)),
+        _table("citibike_201606_systematic.csv", ("start_lat", "start_lon")),
+        1460,
+        real=True,
+    ),
+    Pattern(
+        "homes of children in 65 villages",
+        ((340_000.0, 630_000.0), (1_450_000.0, 1_520_000.0)),
+        _table("gambia_malaria.csv", ("x", "y")),
+        2035,
+        real=True,
+    ),
+)
+
+
+def histogram(rng: np.random.Generator, points: Array, pattern: Pattern, bins: int) -> Array:
+    """The masses of the cells by a Laplace histogram: negative counts are 0, the rest adds up to 1."""
+    counts = shares(points, pattern.bounds, bins) * len(points)
+    noisy = np.maximum(counts + rng.laplace(0.0, 2.0 / EPSILON, counts.shape), 0.0)
+    noisy = noisy / max(noisy.sum(), 1e-9)
+    inputs, cells = len(pattern.bounds), CELLS[len(pattern.bounds)]
+    edges, ends = np.linspace(0, 1, bins + 1), np.linspace(0, 1, cells + 1)
+    low, high = np.maximum.outer(ends[:-1], edges[:-1]), np.minimum.outer(ends[1:], edges[1:])
+    share = np.maximum(high - low, 0.0) * bins  # of every bin in every cell
+    grid = noisy.reshape((bins,) * inputs)
+    for axis in range(inputs):
+        grid = np.moveaxis(np.tensordot(share, grid, (1, axis)), 0, axis)
+    return np.asarray(grid.ravel())
+
+
+def released(model: PrivateGPDensity, pattern: Pattern) -> Array:
+    """The masses of the cells by a release."""
+    inputs, cells = len(pattern.bounds), CELLS[len(pattern.bounds)]
+    fine = FINE[inputs]
+    axes = [low + (high - low) * (np.arange(fine) + 0.5) / fine for low, high in pattern.bounds]
+    grid = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
+    density = np.concatenate(
+        [np.exp(model.score_samples(part)) for part in np.array_split(grid, 20)]
+    )
+    masses = density.reshape((cells, fine // cells) * inputs)
+    masses = masses.sum(axis=tuple(range(1, 2 * inputs, 2)))
+    return np.asarray((masses / masses.sum()).ravel())
+
+
+def compare(pattern: Pattern, seeds: range) -> tuple[float, float, float, float]:
+    """Mean distances of the release and of the best histogram, coverage, and seconds per release."""
+    truth, inputs = pattern.masses(), len(pattern.bounds)
+    ours, covered, seconds = [], [], 0.0
+    rivals = np.zeros((len(seeds), len(HISTOGRAMS[inputs])))
+    for place, seed in enumerate(seeds):
+        rng = np.random.default_rng(1000 + seed)
+        points = pattern.draw(rng, pattern.count)
+        rivals[place] = [
+            np.mean([distance(histogram(rng, points, pattern, bins), truth) for _ in range(10)])
+            for bins in HISTOGRAMS[inputs]
+        ]
+        began = time.perf_counter()
+        model = PrivateGPDensity(x_bounds=pattern.bounds, epsilon=EPSILON, random_state=seed)
+        model.fit(points)
+        seconds += time.perf_counter() - began
+        ours.append(distance(released(model, pattern), truth))
+        covered.append(coverage(model, pattern, truth))
+    return (
+        float(np.mean(ours)),
+        float(rivals.mean(axis=0).min()),
+        float(np.mean(covered)),
+        seconds / len(seeds),
+    )
+
+
+def coverage(model: PrivateGPDensity, pattern: Pattern, truth: Array) -> float:
+    """How many of 90% intervals at the centres of cells hold the mean intensity of the cell."""
+    cells = CELLS[len(pattern.bounds)]
+    axes = [low + (high - low) * (np.arange(cells) + 0.5) / cells for low, high in pattern.bounds]
+    grid = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
+    volume = np.prod([(high - low) / cells for low, high in pattern.bounds])
+    low, high = model.interval(grid)
+    mean = truth * pattern.count / volume
+    return float(np.mean((low <= mean) & (mean <= high)))
+
+
+def main() -> None:
+    seeds = range(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
+    print("| points | number | privgp | best histogram | 90% intervals cover | seconds |")
+    print("|---|---|---|---|---|---|")
+    for pattern in PATTERNS:
+        ours, rival, covered, seconds = compare(pattern, seeds)
+        print(
+            f"| {pattern.name} | {pattern.count:,} | {ours:.3f} | {rival:.3f} | {covered:.2f} |"
+            f" {seconds:.1f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
