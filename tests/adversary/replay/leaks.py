@@ -161,6 +161,10 @@ def in_what_is_told(patch: Patch, secret: Secret) -> None:
     instead(patch, tell, other)
 
 
+def in_a_moment(facts: dict[str, Any], secret: Secret) -> dict[str, Any]:
+    return facts | {name: facts[name] + secret.text for name in ("made_at",) if name in facts}
+
+
 def in_a_header(patch: Patch, secret: Secret) -> None:
     patch.setattr(guard, "HEADERS", {**guard.HEADERS, b"x-note": secret.text.encode()})
 
@@ -189,7 +193,7 @@ PLANTED: tuple[tuple[str, str, Callable[[Patch, Secret], None]], ...] = (
     ("told", r"stdout of privgp (release|update|inspect|search|function|paths|predict)", in_what_is_told),
     ("refusal", r"stderr of privgp .*", changed(one_line, lambda text, secret: text + secret.text)),
     ("answer", r"answer to .*/(jobs|plans|functions)/[^/]*$", changed(
-        api._only, lambda facts, secret: {**facts, "note": secret.text}
+        api._only, in_a_moment  # answers with fields that are not declared are refused
     )),
     ("prediction", r"answer to .*/predict$", changed(
         predict_points, lambda facts, secret: {**facts, "note": secret.text}
