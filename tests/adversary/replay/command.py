@@ -16,8 +16,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from privgp import Guarantee, PosteriorPaths, PrivateFunction, load
+from tests.adversary.replay.freezing import SIGNING_KEY
 from tests.adversary.replay.leaving import KEPT, Left, of_files
 from tests.adversary.replay.tables import ENDS, ROWS, table, table_with
 from tests.command.running import run
@@ -97,6 +99,9 @@ def write(made: pl.DataFrame, folder: Path) -> None:
     table().with_columns(age=pl.col("age") + 1).write_csv(folder / "public.csv")
     table()["age", "bmi"].write_csv(folder / "points.csv")
     (folder / "areas.geojson").write_text(AREAS)
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    public = SIGNING_KEY.public_key().public_bytes(serialization.Encoding.PEM, form)
+    (folder / "public.pem").write_bytes(public)
 
 
 def write_database(made: pl.DataFrame, folder: Path) -> None:
@@ -145,6 +150,9 @@ COMMANDS: dict[str, Lines] = {
         "predict r.privgp t.csv -o points.geojson",
         "predict r.privgp --grid 3 -o grid.tif --page page.html --label cost",
     ),
+    "outputs, weighted": release(  # the row with the largest weight
+        f"--output cost {AGES} {LAPLACE} --weights bmi", row=4
+    ),
     "outputs, two stages": release(
         f"--output cost {AGES} --epsilon 4 --delta 1e-5 --mechanism laplace --residuals always"
     ),
@@ -159,6 +167,13 @@ COMMANDS: dict[str, Lines] = {
         f"release t.csv --output cost {AGES} {GAUSSIAN} {LEDGER} -o r.privgp",
         f"ledger show {LEDGER}", "ledger verify --ledger sqlite:///l.db",
         "ledger export --ledger sqlite:///l.db -o l.json",
+    )),
+    "outputs, signed ledger": Lines((
+        "ledger open --ledger sqlite:///l.db?key=k.pem --dataset visits --epsilon 9 --delta 1e-4",
+        f"release t.csv --output cost {AGES} {GAUSSIAN} --ledger sqlite:///l.db?key=k.pem "
+        "--dataset visits -o r.privgp --certificate r.html",
+        "ledger verify --ledger sqlite:///l.db --key public.pem",
+        "ledger verify --certificate r.privgp --key public.pem",
     )),
     "density": release(
         f"--density --inputs age --x-bounds 0 100 {LAPLACE} --certificate r.html --plot r.png",

@@ -29,6 +29,7 @@ from privgp.vault.states import paths as states
 from tests.adversary.spying import drawing
 
 Frozen = list["Draw"]
+SIGNING_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))  # of ledgers
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,7 @@ def frozen(
         # The answers that a second run keeps are those of the first, as no file of its own has them.
         patch.setattr(states, "MOST_STDS", np.inf)
         patch.setattr(secrets, "token_hex", lambda size: f"{next(names):0{2 * size}x}")
-        fixed = Ed25519PrivateKey.from_private_bytes(bytes(32))  # signs ledgers
-        patch.setattr(Ed25519PrivateKey, "generate", lambda: fixed)
+        patch.setattr(Ed25519PrivateKey, "generate", lambda: SIGNING_KEY)
         for module in modules():
             if getattr(module, "datetime", None) is datetime:
                 patch.setattr(module, "datetime", Clock)
