@@ -38,7 +38,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _notes_of_the_command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The command notes which tables it released: not in the home of whoever runs the tests."""
+    """The command notes which tables it released: not in the home of anyone who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
@@ -60,7 +60,7 @@ def kung() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="session")
 def kung_square_errors(kung) -> Callable[[int], list[float]]:
-    """Mean square errors of the first so many default releases; each is made once per worker."""
+    """Mean square errors of the first this many default releases; each is made once per worker."""
     from tests.releases import releases
 
     X, y = kung

@@ -1,4 +1,4 @@
-"""The site stands by itself: it builds strictly, its links lead somewhere, it asks no other host."""
+"""The site stands separately: it builds strictly, its links lead somewhere, it asks no other host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from website.stories import STORIES, run
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
-# Links a browser follows by itself, in contrast to what readers click.
+# Links a browser follows separately, in contrast to what readers click.
 LOADING = {
     "script",
     "img",
@@ -303,7 +303,7 @@ DRAWN_BY = (3, 11)  # the version of matplotlib that drew the pictures of the pa
 def test_the_picture_and_the_words_of_the_tutorial_are_of_its_own_data(
     tmp_path, monkeypatch, capsys
 ):
-    """Drawn again by the code on the page; what it prints is what the page shows, but for the dots."""
+    """Drawn again by the code on the page; what it prints is what the page shows, except for the dots."""
     monkeypatch.setattr(gallery, "HERE", tmp_path)
     gallery.DRAWN["plan"](tmp_path / "plan.png")
     made, kept = (

@@ -42,7 +42,7 @@ def check_paths(c: Any, digits: Digits = FLOAT) -> np.ndarray:
     wanted = total * kernel_values(m.kernel, d.points, d.points, digits) - half.T @ half
     wanted = wanted + digits.read(np.eye(len(d.points))) * (digits.read(precision.nugget) * unit)
     L = digits.read(triangular(d.lower.rows))
-    assert np.all(np.diag(L) > 0), "a row of L without noise of its own"
+    assert np.all(np.diag(L) > 0), "a row of L without its own noise"
     error = relative_error(L @ L.T / unit, wanted / unit)
     allowed = spread(c) + (FLOAT_ERROR if digits is FLOAT else 0.0)
     assert error <= allowed, f"the covariance is off by {error:.2g}, {allowed:.2g} is allowed"

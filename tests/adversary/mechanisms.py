@@ -164,7 +164,7 @@ def classifier(classes: int, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) ->
 
 
 def labels_of(model: Any) -> Callable[[], Any]:
-    """Labels of the first class, but for the one that moves the measurement most."""
+    """Labels of the first class, except for the one that moves the measurement most."""
 
     def pair() -> Any:
         plan = model.plan(INPUTS)
@@ -371,7 +371,7 @@ def records(law: str, draws: int, **budget: Any) -> Measured:
 
 def density(mechanism: str, draws: int, **budget: Any) -> Measured:
     """Places of points are private: the first lies at one end of the domain or at the other. There are
-    so many points that the plan keeps both ends apart."""
+    this many points that the plan keeps both ends apart."""
     model = PrivateGPDensity(
         x_bounds=[(0, 1)], bins=4, mechanism=mechanism, hyperparameters="fixed", **budget
     )

@@ -1,6 +1,6 @@
 """Forged files: none is accepted whose real sensitivity exceeds the stated one by more than rounding.
 
-``PRIVGP_FUZZ=10000 pytest tests/adversary/test_forgeries.py`` makes as many forgeries in all.
+``PRIVGP_FUZZ=10000 pytest tests/adversary/test_forgeries.py`` makes as many forgeries in total.
 """
 
 from __future__ import annotations

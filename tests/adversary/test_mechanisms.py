@@ -161,7 +161,7 @@ def _calls_of_functions() -> tuple[tuple[str, str, str, int, bool], ...]:
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those of functions inside, which have frames of their own."""
+    """All nodes but those of functions inside, which have their own frames."""
     for node in ast.iter_child_nodes(function):
         yield node
         if not isinstance(node, ast.FunctionDef):

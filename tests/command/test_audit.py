@@ -16,7 +16,7 @@ def test_a_sound_mechanism_holds_and_is_drawn(tmp_path):
     picture = tmp_path / "attack.png"
     result = run("audit", "trade-off", *ONE_TARGET, "--draws", "2000", "--plot", picture)
     assert result.code == 0, result
-    assert "made-up data only" in result.out
+    assert "simulated data only" in result.out
     assert "holds" in result.out
     assert picture.read_bytes().startswith(b"\x89PNG")
 

@@ -1,6 +1,6 @@
 """Whatever the arguments and the files are: one sentence, no file left behind, nothing spent.
 
-``PRIVGP_FUZZ`` sets how many cases are tried in all.
+``PRIVGP_FUZZ`` sets how many cases are tried in total.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def test_any_arguments(
 
 
 def damages(length: int) -> st.SearchStrategy[list[tuple[int, int, bytes]]]:
-    """Cut so many bytes at a place and put others there."""
+    """Cut this many bytes at a place and put others there."""
     pieces = st.sampled_from(
         [
             *(b",", b";", b'"', b" ", b"-", b"\n", b"\n\n", b"\r", b"\r\n", b"\x00", b"\xff"),

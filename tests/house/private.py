@@ -1,7 +1,7 @@
 """Private values outside the vault: followed from where they come in, and only handed on.
 
 The walk knows a private value by where it comes from: a parameter of ``models`` or ``command`` with a
-private name or a vault's type, a table just loaded, whatever the vault returns (but for ``RELEASED``),
+private name or a vault's type, a table just loaded, whatever the vault returns (except for ``RELEASED``),
 and any name or attribute that these are assigned to. Such a value may be handed to the vault or to a
 function that is watched itself, compared with None, counted, deleted, returned, and kept in an
 attribute if it is an object of the vault's own. All else counts as computing on it. The tables below
@@ -34,7 +34,7 @@ PUBLIC_PARAMETERS = {
     "PrivateGridSearchCV.score y": "the caller's own records, as scikit-learn has it",
     "write_table frame": "what was released",
 }
-# Parameters that are private though their names do not say so.
+# Parameters that are private though their names do not state this.
 PRIVATE_PARAMETERS = {
     "example_records X", "rehearse X", "KeptEstimator._prepare X", "SpendsAtFit._check_call X",
     "rehearsal_inputs X", "rehearse_update X",

@@ -37,7 +37,7 @@ def postgresql() -> Iterator[str]:
             it.execute(text("ALTER SYSTEM SET fsync = off"))  # nobody pulls the plug of a test
             it.execute(text("SELECT pg_reload_conf()"))
     yield running.get_uri()
-    os.kill(running.get_pid(), signal.SIGQUIT)  # at once, whoever is still connected
+    os.kill(running.get_pid(), signal.SIGQUIT)  # at once, anyone who is still connected
     running.cleanup()
 
 
@@ -55,7 +55,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty ledger; of PostgreSQL a schema of its own, and an anchor."""
+    """The address of an empty ledger; of PostgreSQL its own schema, and an anchor."""
     if request.param == "sqlite":
         shutil.copy(request.getfixturevalue("empty"), tmp_path / "budget.db")
         return f"sqlite:///{tmp_path}/budget.db"

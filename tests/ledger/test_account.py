@@ -137,7 +137,7 @@ def test_a_refusal_says_what_is_left_of_delta(empty, tmp_path):
     shutil.copy(empty, tmp_path / "budget.db")
     account = Ledger(f"sqlite:///{tmp_path}/budget.db").open("visits", 1.0, 1e-5)
     account.charge(of(epsilon=0.1, delta=8e-6))
-    with pytest.raises(BudgetExceeded, match=r"epsilon = 0.9 left.*Of its delta 2e-06 is left"):
+    with pytest.raises(BudgetExceeded, match=r"epsilon = 0.9 left.*A delta of 2e-06 is left"):
         account.charge(of(epsilon=0.1, delta=8e-6))
 
 
@@ -258,7 +258,7 @@ def test_changed_rows_are_found(url, tamper, change):
 
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_a_chain_that_was_sealed_anew_with_smaller_costs_is_found(kind):
-    """Whoever owns the database can write a chain whose hashes are right: the costs are counted
+    """Anyone who owns the database can write a chain whose hashes are right: the costs are counted
     again from what was promised."""
     budget = dict(epsilon=str(2 * UNIT), delta=str(UNIT // 10**5), reserve="0")
     opened = seal_row(Opened(dataset="visits", fingerprint=None, opened_at="then", **budget))

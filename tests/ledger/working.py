@@ -41,7 +41,7 @@ def charge_without_lock(account: Account) -> None:
 
 
 def requests(url: str, count: int, start: Any, charging: Any, charged: Any) -> None:
-    """Ask so many times, once all are there, and tell how often it was charged."""
+    """Ask this many times, once all are there, and tell how often it was charged."""
     try:
         account = Ledger(url).account("visits")
         start.wait()
@@ -57,7 +57,7 @@ def requests(url: str, count: int, start: Any, charging: Any, charged: Any) -> N
 
 
 def together(url: str, processes: int, count: int, charging: Any) -> int:
-    """So many processes, so many requests each; how many were charged in all."""
+    """So many processes, this many requests each; how many were charged in total."""
     start, charged = FORKS.Barrier(processes), FORKS.SimpleQueue()
     working = [
         FORKS.Process(target=requests, args=(url, count, start, charging, charged))
@@ -73,7 +73,7 @@ def together(url: str, processes: int, count: int, charging: Any) -> int:
 
 
 def answers(url: str, name: str, seen: Connection) -> None:
-    """Answer one question after the other until killed; whoever asked has seen what is sent."""
+    """Answer one question after the other until killed; anyone who asked has seen what is sent."""
     account = Ledger(url).account("visits")
     number = 0
     while True:

@@ -37,7 +37,7 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 
 
 class Holding(RegressorMixin, BaseEstimator):
-    """A user's own meta-estimator, which keeps its model under a name of its own."""
+    """A user's own meta-estimator, which keeps its model under its own name."""
 
     def __init__(self, things=None):
         self.things = things

@@ -1,4 +1,4 @@
-"""Plain arrays are drawn as they are given, whoever made them."""
+"""Plain arrays are drawn as they are given, anyone who made them."""
 
 from __future__ import annotations
 

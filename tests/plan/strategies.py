@@ -34,7 +34,7 @@ TALLIED = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0])[:, None]
 
 @dataclass(frozen=True)
 class Row:
-    """A strategy, made up data for it, and data that differ in one person's.
+    """A strategy, simulated data for it, and data that differ in one person's.
 
     ``exact``: of a strategy and data; ``weights``: the measured sums as a matrix of all rows, where
     they are linear in the outputs; ``read``: every strategy for one output with its noise and what
@@ -121,7 +121,7 @@ def _groups(people: Any = None, **asked: Any) -> Callable[[np.random.Generator],
 
 
 def _joint(people: Any = None, law: str = GAUSSIAN) -> Callable[[np.random.Generator], Any]:
-    """Three outputs of which each has sums of its own; everybody moves each of them as far."""
+    """Three outputs of which each has its own sums; everybody moves each of them as far."""
 
     def make(rng: np.random.Generator) -> Any:
         one = _groups(people)
@@ -194,7 +194,7 @@ def _other_number_and_label(strategy: Any, y: Any, rng: np.random.Generator) -> 
 
 
 def _joint_bins(law: str) -> Callable[[np.random.Generator], Any]:
-    """Two outputs of private records, over bins of their own."""
+    """Two outputs of private records, over their own bins."""
 
     def make(rng: np.random.Generator) -> Any:
         kind = Bins if law == GAUSSIAN else HalvedBins

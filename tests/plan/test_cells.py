@@ -73,7 +73,7 @@ def test_rows_too_far_from_all_cells_are_refused():
 
 
 def mean_log_error(rows: int, count: float, noise: float) -> float:
-    """The formula of the proof page for one input, with every frequency of a periodic box by itself."""
+    """The formula of the proof page for one input, with every frequency of a periodic box separately."""
     usual, total = np.sqrt(1.0 / 12.0), 0.0
     frequencies = np.pi * np.arange(0.5, 20_000.0)
     factors = 2.0 * 2.0 ** (-0.5 * np.arange(int(2.0 * np.log2(2.0 * usual * rows)) + 1))

@@ -231,7 +231,7 @@ def test_a_forged_fingerprint_does_not_change_who_is_protected(
         (model.plan(X[:30]), X, None),
     ):
         save_plan(plan, tmp_path / "some.plan", overwrite=True)
-        with monkeypatch.context() as patch:  # whoever writes the file knows all that is hashed
+        with monkeypatch.context() as patch:  # anyone who writes the file knows all that is hashed
             patch.setattr("privgp.models.rows.planned._of", lambda *_: plan.fingerprint)  # noqa: B023
             patch.setattr("privgp.vault.measure.add_noise", lambda *_: pytest.fail("noise drawn"))
             with pytest.raises(ValueError, match="plan was made for other"):

@@ -40,7 +40,7 @@ def case(function: Case) -> Case:
 
 
 def data(rows: int = 60, columns: int = 1, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs in [0, 10] and outputs within the bounds, but for a few that are clipped."""
+    """Inputs in [0, 10] and outputs within the bounds, except for a few that are clipped."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(0, 10, (rows, columns))
     f = 1.0 + 2.0 * np.sin(0.6 * X[:, 0]) + 0.5 * np.cos(X[:, -1])
@@ -493,7 +493,7 @@ def composed() -> Numbers:
 
 
 def rounded(value: Any) -> Any:
-    """A number, or a list of numbers, to so many significant digits."""
+    """A number, or a list of numbers, to this many significant digits."""
     if np.ndim(value) == 0:
         return float(f"{float(value):.{DIGITS}g}")
     return [rounded(v) for v in np.ravel(value)]

@@ -11,11 +11,11 @@ proved since, and became smaller: 3e-7 of the noise. Bins with Laplace noise nam
 since, where they named no mechanism: these eight numbers were recorded afterwards.
 
 ``renew.RENEWED`` lists what was recorded anew when learning began to average over changes of the function,
-Laplace noise on sums of outputs was taken for what it is, and groups of inputs were chosen for several
+Laplace noise on sums of outputs was modelled exactly, and groups of inputs were chosen for several
 lengthscales: what is learned and what is predicted with it, predictions from Laplace noise, and what
 depends on the groups. Since then plans expect errors over these lengthscales, and choose the weight of
 the energy of private records under Laplace noise, whose noise covers it. All else is as version 0.1.0
-gave it: epsilons, multipliers and sensitivities everywhere; scales of the measured noise but for these
+gave it: epsilons, multipliers and sensitivities everywhere; scales of the measured noise except for these
 records; designs with Gaussian noise; predictions with fixed hyperparameters and Gaussian noise; bins,
 functions and paths.
 """

@@ -1,7 +1,7 @@
 """Files of privgp 0.1: releases predict the same numbers, states are refused with the reason.
 
-They were written by that version: nine rows of made-up data, `sin` of the input. Files of format 2
-were written before models had changes and Laplace noise was taken for what it is: they say neither,
+They were written by that version: nine rows of simulated data, `sin` of the input. Files of format 2
+were written before models had changes and Laplace noise was modelled exactly: they say neither,
 and predict what they predicted. In files of format 3, one outcome stood beside what is said of the
 whole release.
 """

@@ -1,4 +1,4 @@
-"""Whole functions and paths: charged once, drawn where they are asked for, the same for ever."""
+"""Whole functions and paths: charged once, drawn where they are asked for, always the same."""
 
 from __future__ import annotations
 

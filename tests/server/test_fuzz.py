@@ -68,7 +68,7 @@ def test_fuzzed_uploads(world):
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory):
-    """A server of its own, which may end in any state."""
+    """Its own server, which may end in any state."""
     with running(tmp_path_factory.mktemp("fuzz"), max_jobs_per_key=3) as world:
         yield world
 

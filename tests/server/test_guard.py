@@ -69,7 +69,7 @@ def test_what_belongs_to_others_is_looked_for_like_what_does_not_exist(
 
 
 def answered(guard, count):
-    """The statuses of so many requests at once."""
+    """The statuses of this many requests at once."""
 
     async def one(statuses):
         async def receive():

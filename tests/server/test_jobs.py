@@ -1,4 +1,4 @@
-"""Jobs run in a process of their own, which may be killed."""
+"""Jobs run in their own process, which may be killed."""
 
 from __future__ import annotations
 

@@ -56,13 +56,13 @@ def browser():
 
 
 def rents(rng):
-    """Rents of made-up people, by where they live."""
+    """Rents of simulated people, by where they live."""
     lat, lon = rng.uniform(51.3, 51.7, 30), rng.uniform(-0.5, 0.2, 30)
     return pl.DataFrame({"lat": lat, "lon": lon, "rent": 1000 + 900 * lon})
 
 
 def scores(rng):
-    """Scores of made-up patients, by day and ward."""
+    """Scores of simulated patients, by day and ward."""
     days = np.datetime64("2024-01-01") + rng.integers(0, 365, 40).astype("timedelta64[D]")
     ward = rng.choice(["surgery", "medicine"], 40)
     score = 5 + 2 * (ward == "surgery") + rng.normal(0, 0.5, 40)
@@ -70,7 +70,7 @@ def scores(rng):
 
 
 def stays(rng):
-    """Costs of made-up stays in hospital: one patient has several."""
+    """Costs of simulated stays in hospital: one patient has several."""
     age = rng.integers(20, 80, 20).repeat(2)
     return pl.DataFrame({"patient": np.arange(20).repeat(2), "age": age, "cost": 10 * age})
 
@@ -106,7 +106,7 @@ def signed_in(page, address, key):
 
 
 def serious(page):
-    """What an audit of accessibility finds, but for trifles."""
+    """What an audit of accessibility finds, except for trifles."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

@@ -48,7 +48,7 @@ def test_a_person_with_five_rows_is_protected_as_a_whole():
     result = trade_off(plan, draws=3_500)
     assert result.holds, result.describe()
     assert result.is_tight, result.describe()
-    # The same person attacked in a plan that takes every row for a person of its own.
+    # The same person attacked in a plan that takes every row for its own person.
     from dataclasses import replace
 
     naive = private().plan(X)

@@ -109,7 +109,7 @@ def test_a_whole_release_has_the_noise_it_tells():
 
 def test_a_whole_release_of_records_has_the_noise_it_tells():
     """8 fits of 400 bins with 1,000 records each, Laplace: 3,200 means of known error. Its kurtosis is
-    at most that of Laplace noise, so their variance is known to 22% but for probability 1e-6."""
+    at most that of Laplace noise, so their variance is known to 22% except with probability 1e-6."""
     rng = np.random.default_rng(0)
     X, y = np.repeat(np.arange(400) + 0.5, 1000)[:, None], rng.uniform(0, 10, 400_000)
     true = np.bincount(X[:, 0].astype(int), y) / 1000

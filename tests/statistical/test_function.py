@@ -86,7 +86,7 @@ def attacked_record(noise_scale: float, first, second):
     return from_errors(promise, errors[0], errors[1], DRAWS, 1e-6)
 
 
-# As far apart as the bound, but for 1e-4: another output, and another input.
+# As far apart as the bound, except for 1e-4: another output, and another input.
 NEIGHBOURS = (([0.5], [1.0]), ([0.52], [0.0]))
 
 

@@ -44,7 +44,7 @@ def write_new_paths(path: Path, go: Callable[[], None]) -> None:
 
 
 def write_table(path: Path, go: Callable[[], None]) -> None:
-    """As the command does, but for the library that makes the text, which cannot be forked."""
+    """As the command does, except for the library that makes the text, which cannot be forked."""
     go()
     with whole_file(path) as part:
         part.write_text("a\n1.0\n")

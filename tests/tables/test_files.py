@@ -49,7 +49,7 @@ def test_copies_that_programs_put_aside_are_no_part_of_a_folder(folder: Path) ->
     assert open_files(folder).rows == 6
     for pattern, rows in {"*": 6, "**/*": 6, "*.csv": 2, "**/*.csv": 4, "_*.csv": 2}.items():
         assert len({file.path for file in open_files(str(folder / pattern)).files}) * 2 == rows
-    for name in aside:  # whoever names them means them
+    for name in aside:  # anyone who names them means them
         assert open_files(folder / name).rows == 2
     assert open_files(folder / "_temporary").rows == 2
 

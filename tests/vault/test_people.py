@@ -49,7 +49,7 @@ ONE_PERSON: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("written", ONE_PERSON.values(), ids=ONE_PERSON.keys())
 def test_ways_to_write_an_identifier_are_one_person(written: list[Any]) -> None:
-    """In one list, in arrays of texts, and each in a batch of its own."""
+    """In one list, in arrays of texts, and each in its own batch."""
     assert person_ids(written, len(written)).tolist() == [0] * len(written)
     assert len({int(person_codes([each], 1)[0]) for each in written}) == 1
     texts = [each for each in written if isinstance(each, str)]

@@ -1,4 +1,4 @@
-"""Attacks on the promises, on public or made-up data."""
+"""Attacks on the promises, on public or simulated data."""
 
 from privgp.audit.attack import trade_off
 from privgp.audit.members import membership

@@ -31,12 +31,12 @@ def trade_off(
 ) -> TradeOff:
     """Attack a mechanism: can it be told which of two neighbouring datasets a release came from?
 
-    Use public or made-up data only: an audit shows what it can tell. ``mechanism``:
+    Use public or simulated data only: an audit shows what it can tell. ``mechanism``:
 
     - a plan, with no data for the worst neighbours there are (or two sets of outputs; of records,
       two datasets (X, y)). The best attack, on the sampler that protects real releases;
     - an unfitted PrivateGPRegressor or PrivateFunction, with X alone for the worst neighbours, or
-      two datasets (X, y); a function is attacked at ``points`` (its inputs unless given);
+      two datasets (X, y); a function is attacked at ``points`` (its inputs by default);
     - an unfitted PosteriorPaths, with two datasets (X, y) and ``points``. Unless given, the attacker
       asks where they differ, clusters and near points there and the edges of the domain, with a
       restart after every question. A trained attack;

@@ -201,7 +201,7 @@ def paths_of(
     model: PosteriorPaths, data: object, neighbour: object, points: object
 ) -> tuple[Callable[..., object], object]:
     """A mechanism for many releases of paths at once (a few of many: they are independent), and
-    what they promise. ``points``: unless given, the questions that hurt most about the inputs of
+    what they promise. ``points``: by default the questions that hurt most about the inputs of
     the records in which the datasets differ, with restarts between them."""
     (X, y), (Z, v) = _differ_in_one_record(data, neighbour)
     differ = np.any(X != Z, axis=1) | (y != v)

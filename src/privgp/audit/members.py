@@ -45,7 +45,7 @@ def membership(
     kernel
         sigma^2 k of the paper.
     noise_variance
-        lambda^2 of the paper; may stand in the kernel as a WhiteKernel.
+        lambda^2 of the paper; may be in the kernel as a WhiteKernel.
     n
         Rows of a dataset.
     n_paths

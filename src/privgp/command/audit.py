@@ -1,4 +1,4 @@
-"""``privgp audit``: attacks on the promises, on public inputs and made-up outputs."""
+"""``privgp audit``: attacks on the promises, on public inputs and simulated outputs."""
 
 from __future__ import annotations
 
@@ -30,23 +30,21 @@ TRADE_OFF = """promised_mu mu_low mu_high false_positive_rate false_negative_rat
     failure_probability is_tight"""
 MEMBERSHIP = "n shadows draws auc auc_bounds failure_probability"
 THRESHOLD = "false_positive_rate true_positive_rate true_positive_bounds"
-PUBLIC = "Public or made-up data only: nobody's outputs were read."
+PUBLIC = "Public or simulated data only: nobody's outputs were read."
 
 DRAWS_HELP = "The number of fresh releases on each side."
 DATA_HELP = (
-    "A .csv or .parquet file whose public inputs are planned for; without it, thirty made-up ones "
-    "called x. Outputs are never read: they are made up."
+    "A .csv or .parquet file whose public inputs are planned for; without it, thirty simulated ones "
+    "called x. Outputs are never read: they are simulated."
 )
 NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the attack finds it."
-KERNEL_HELP = (
-    "Of one input, or a text file that holds it; exp(1) with a noise variance of 0.04 unless given."
-)
+KERNEL_HELP = "A kernel of one input, or a text file that holds it; exp(1) with a noise variance of 0.04 by default."
 SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
 INPUTS_HELP = "Public columns of DATA to predict from."
 PATHS_HELP = "The number of paths released; inf for the exact posterior."
 RECORD_HELP = "The record whose membership is asked for."
-DOMAIN_HELP = "The range of the made-up inputs."
-LABEL_NOISE_HELP = "The share of noise in made-up outputs, from 0 to below 1."
+DOMAIN_HELP = "The range of the simulated inputs."
+LABEL_NOISE_HELP = "The share of noise in simulated outputs, from 0 to below 1."
 
 Draws = Annotated[int, o.attack(DRAWS_HELP, min=100, max=10_000_000)]
 FailureProbability = Annotated[float, o.attack("The probability that the bounds are wrong.")]
@@ -145,7 +143,7 @@ def membership(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Ask posterior paths whether a record was in the data. Everything is made up."""
+    """Ask posterior paths whether a record was in the data. Everything is simulated."""
     check_files([], [(plot, PICTURES)], force=force)
     _check_probability(failure_probability)
     if not all(map(math.isfinite, record)):
@@ -217,7 +215,7 @@ def _function(request: Request, *, made_up: bool) -> Any:
 
 
 def _paths(request: Request, records: int) -> Any:
-    """One path of made-up records, with the noise variance that was given or the budget needs."""
+    """One path of simulated records, with the noise variance that was given or the budget needs."""
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.paths import calibrate_paths
     from privgp.gp.kernels.evaluate import split_noise
@@ -234,7 +232,7 @@ def _paths(request: Request, records: int) -> Any:
 
 
 def _worst_datasets(X: Array, bounds: tuple[float, float]) -> tuple[Any, Any]:
-    """Two made-up datasets that differ as far as one record can."""
+    """Two simulated datasets that differ as far as one record can."""
     import numpy as np
 
     outputs = np.full((2, len(X)), bounds[0])
@@ -257,7 +255,7 @@ def _search(request: Request, mechanism: str) -> Any:
 
 
 def _public(request: Request, *, made_up: bool) -> tuple[Array, Any]:
-    """The public inputs of the table, or made-up ones; and person identifiers."""
+    """The public inputs of the table, or simulated ones; and person identifiers."""
     import numpy as np
 
     if made_up:

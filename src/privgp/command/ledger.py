@@ -36,7 +36,7 @@ def open(
     reserve: Annotated[float, o.privacy(RESERVE_HELP)] = 0.0,
     json: o.Json = False,
 ) -> None:
-    """Open the account of a dataset: one total for ever, for all who release it."""
+    """Open the account of a dataset: one permanent total for all who release it."""
     from privgp.command.io.accounts import OPTIONS, open_ledger
     from privgp.command.io.request import public_computation
     from privgp.ledger.errors import LedgerError

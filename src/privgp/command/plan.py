@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 UNNEEDED = "a plan needs no output."
 LOOKED = "of outputs only which rows have none was looked at, and that counts as public."
-EVERY_EPSILON = "Every epsilon has a plan of its own."
+EVERY_EPSILON = "Every epsilon has its own plan."
 SAME_MEASUREMENT = (
-    "Every epsilon is that of this same measurement: a plan of its own, with privgp plan --epsilon, "
+    "Every epsilon is that of this same measurement: its own plan, with privgp plan --epsilon, "
     "may do better."
 )
 OUT_HELP = (

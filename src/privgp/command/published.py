@@ -43,7 +43,7 @@ CONTOURS_HELP = (
     "of them at most, at round levels, or levels such as 1000,1500,2000."
 )
 KEEP_HELP = (
-    "Whether the columns of NEW are copied too, but for the private output. Default: they are, unless the "
+    "Whether the columns of NEW are copied too, except for the private output. Default: they are, unless the "
     "release protects whole records."
 )
 KEPT = "{out} holds the columns of NEW: keep it private if NEW is the protected table."
@@ -98,7 +98,7 @@ def predict(
     **written: Any,
 ) -> None:
     """Predict from a release: the table with further columns mean, std, low and high; of labels, the
-    most probable one and the probability of each with its interval. Of a release that protects whole
+    most probable one and the probability of each with its interval. For a release that protects whole
     records these columns alone, unless you say --keep. Free, as often as you like."""
     files = [(out, (*NEW_TABLES, *GRIDDED)), (plot, PICTURES), (page, PAGES)]
     reads = [(release, RELEASES), (data, TABLES), (areas, (".geojson", ".json"))]

@@ -37,7 +37,7 @@ LABELS = "; labels need --classes instead of --bounds"
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
 PLAN_HELP = (
-    "The .plan file that privgp plan wrote: it says all but --output and how the table is written."
+    "The .plan file that privgp plan wrote: it says all but --output and the format of the table."
 )
 
 UPDATE_OUT_HELP = (

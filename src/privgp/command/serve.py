@@ -1,4 +1,4 @@
-"""``privgp serve``: a place to ask, with budgets that cannot be overspent."""
+"""``privgp serve``: a server, with budgets that cannot be overspent."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Cluster:
 
         waited: Any = as_completed
         task = Unwrapped(Task(function))
-        # Names of their own, so that nothing is taken from an earlier call.
+        # Separate names, so that nothing is taken from an earlier call.
         names = [f"privgp-block-{uuid4().hex}" for _ in blocks]
         futures = self.client.map(task, [Quiet(block) for block in blocks], key=names, pure=False)
         try:

@@ -183,7 +183,7 @@ def floats(values: Sequence[Any]) -> Array:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class DatabaseTable:
-    """A table in a database; what of it is public is asked of the table.
+    """A table in a database; the table states which part is public.
 
     Attributes
     ----------

@@ -81,7 +81,7 @@ class Lattice:
 
 
 def whole_multiples(numbers: Array, bits: int) -> Integers:
-    """Numbers as whole multiples of ``2**-bits``, rounded down, each by itself."""
+    """Numbers as whole multiples of ``2**-bits``, rounded down, each separately."""
     return np.floor(numbers * 2.0**bits).astype(np.int64)
 
 

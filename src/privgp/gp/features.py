@@ -66,7 +66,7 @@ class FeatureMap:
 
 
 def unit_features(places: Array, lengthscale: float, inducing: Array, matrix: Array) -> Array:
-    """The features of private points of the unit box, each row by itself, (rows, features).
+    """The features of private points of the unit box, each row separately, (rows, features).
 
     The bits of a row do not depend on the other rows: sums are added in one order.
 

@@ -41,7 +41,7 @@ def solve_by_blocks(lower: Array, right: Array) -> Array:
     Parameters
     ----------
     lower
-        (rows, rows), lower triangular; what stands above the diagonal is not read.
+        (rows, rows), lower triangular; what lies above the diagonal is not read.
     right
         (rows, columns).
 
@@ -89,7 +89,7 @@ NUGGET = 1e-8  # of the variance, on the noise kernel's diagonal: near-duplicate
 
 
 class GrowingFactor:
-    """Lower triangular L in panels of 256 rows: appending moves nothing that is there.
+    """Lower triangular L in panels of 256 rows: appending moves no existing row.
 
     A panel is what stands left of its triangle, (256, rows above), and the triangle, in Fortran's
     order and with ones where nothing stands yet. One solve for one column reads L once, at the

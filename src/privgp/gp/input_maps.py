@@ -79,7 +79,7 @@ def _rank(
 
 
 def blend_ranks(X: Array, share: float, plain: tuple[int, ...] = ()) -> InputMap:
-    """The map that blends the coordinates of ``X``, but for the plain ones, with their ranks.
+    """The map that blends the coordinates of ``X``, except for the plain ones, with their ranks.
 
     Parameters
     ----------

@@ -254,7 +254,7 @@ def _materns(kernel: Kernel) -> list[Matern]:
 
 
 def lengthscales(kernel: Kernel) -> list[float]:
-    """Of a kernel with exactly one Matern kernel; none of any other."""
+    """For a kernel with exactly one Matern kernel; none for any other."""
     leaves = _materns(kernel)
     return np.atleast_1d(leaves[0].length_scale).tolist() if len(leaves) == 1 else []
 
@@ -266,7 +266,7 @@ def _with_smoothness(prior: Prior, nu: float) -> Prior:
 
 
 def _with_short_range(prior: Prior) -> Prior:
-    """The kernel plus a short range, whose lengthscales move with the long ones and by themselves."""
+    """The kernel plus a short range, whose lengthscales move with the long ones and on their own."""
     kernel, names = prior.start.kernel, []
     for parameter in kernel.hyperparameters:
         if not parameter.fixed:

@@ -2,7 +2,7 @@
 
 Numbers with other noise are scaled so that one noise std serves all. What outputs scatter about the
 function is independent between measurements of different rows; two measurements of the same rows
-share it, and its covariance stands beside the diagonal.
+share it, and its covariance lies beside the diagonal.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def sums_behind(
 ) -> Array:
     """B, (measured, inputs), of numbers that are known by ``A = (B mass) J^T``, (measured, nodes).
 
-    Exact if the nodes include the inputs; else B is what of it varies as functions through the
+    Exact if the nodes include the inputs; else B is the part that varies as functions through the
     nodes do: ``A (J mass J^T)^+ J``.
 
     Parameters

@@ -318,7 +318,7 @@ class Account:
         )
         delta = decimal_below(max(0, opened.budget.delta - spent.delta))
         if spent.most_epsilon is None and guarantee.delta > delta:
-            told += f" Of its delta {delta:g} is left."
+            told += f" A delta of {delta:g} is left."
         if spent.most_epsilon is not None and guarantee.pure_epsilons:
             told += (
                 " After Gaussian noise, noise of another kind needs epsilon that the account reserved "

@@ -117,7 +117,7 @@ class Database:
         self.migrate(MIGRATIONS, VERSIONS, REVISION)
 
     def migrate(self, scripts: str, versions: str, newest: str) -> None:
-        """Bring tables up to date. Of several programs that start at once, one does it.
+        """Bring tables up to date. One of several programs that start at once does it.
 
         Parameters
         ----------

@@ -112,7 +112,7 @@ class Cost:
     delta: int = 0
 
     def covers(self, other: Self) -> bool:
-        """Whether this is no less, but for the last digits in which machines compute differently."""
+        """Whether this is no less, except for the last digits in which machines compute differently."""
         pairs = zip(astuple(self), astuple(other), strict=True)
         return all(mine >= theirs - theirs // MACHINES for mine, theirs in pairs)
 
@@ -224,7 +224,7 @@ class Budget:
 
 
 def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
-    """All that a guarantee may be counted as, best first; each is a valid guarantee by itself.
+    """All that a guarantee may be counted as, best first; each is a valid guarantee on its own.
 
     Parameters
     ----------
@@ -272,7 +272,7 @@ def _cost(event: Event, *, as_gaussian: bool = False) -> Cost:
 
 
 def _most(costs: Sequence[Cost]) -> Cost:
-    """A cost that covers each of these: everybody spends one of them, and nobody is told whose."""
+    """A cost that covers each of these: everybody spends one of them, and it is not known whose."""
     parts = zip(*(astuple(each) for each in costs), strict=True)
     return Cost(*map(max, parts))
 

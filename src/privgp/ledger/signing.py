@@ -1,4 +1,4 @@
-"""Signed entries: whoever has the public key of a ledger can check a certificate without the ledger.
+"""Signed entries: anyone who has the public key of a ledger can check a certificate without the ledger.
 
 Ed25519 keys are PEM files, the private one readable by its owner alone (extra ``server``).
 """

@@ -58,7 +58,7 @@ class BinnedMeans(SpendingRegressor):
     noise : "laplace" or "gaussian"
     protect : "outputs" (inputs and counts are public, as in the papers) or "records"
     ledger : the Account of these data, which every fit charges before it draws; None: none.
-    random_state : for simulations only: ordinary noise, and a guarantee that says so.
+    random_state : for simulations only: ordinary noise, and a guarantee that states this.
 
     Attributes
     ----------

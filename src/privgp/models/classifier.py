@@ -49,7 +49,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     kernel : scikit-learn kernel of the function behind the link, as for ``PrivateGPRegressor``. None:
         Matern 5/2 with a lengthscale from the public X, plus a constant.
     classes : all labels that may occur, two or more, chosen without looking at them: all numbers or
-        all text. A label that is none of them is counted in no class, and nobody is told.
+        all text. A label that is none of them is silently ignored.
     x_bounds : (low, high), or one such pair per input, for ``protect="records"``: public bounds of the
         inputs. Inputs outside are moved to them.
     epsilon, delta : the budget that one ``fit`` spends.
@@ -64,7 +64,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     columns : what inputs are, by their names, as for ``PrivateGPRegressor``.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
-    random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
+    random_state : for simulations only: reproducible, ordinary noise, and a guarantee that states this.
         None: the noise that protects.
 
     Attributes
@@ -214,7 +214,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     ) -> Figure:
         """The probability of a class as a curve, map or slices with its 90% interval.
 
-        ``label``: of the class, the last one unless given; ``output``: the name of the label; None: as
+        ``label``: of the class, the last one by default; ``output``: the name of the label; None: as
         ``name_output`` said; ``points``: rows to mark.
         """
         from privgp.models.picture import on_paper, probability_picture

@@ -82,7 +82,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     ledger : Account, optional
         The account of these data, which every fit charges before it draws.
     random_state : int, optional
-        For simulations only: reproducible noise, and a guarantee that says so.
+        For simulations only: reproducible noise, and a guarantee that states this.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _fit_further(
         self, table: UserData, y: UserData, budget: tuple[float, float] | None, weights: UserData
     ) -> Self:
-        """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
+        """Measure rows of new people; with a ``budget``, the same rows again."""
         check_is_fitted(self)
         given = columns_of(self, table)
         X, groups, beside = self._rows(
@@ -407,7 +407,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _data(
         self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
     ) -> Sealed:
-        """What the vault measures of the outcomes, one column each: it reads each by itself."""
+        """What the vault measures of the outcomes, one column each: it reads each separately."""
         classes = [one._classes() for one in self._alone()]
         return seal_outcomes(y, classes, rows, records, people)
 

@@ -29,7 +29,7 @@ PIPELINE = (
     "which takes what they make of a table, or say with columns what inputs are."
 )
 IF_PUBLIC = (
-    "Publish it only if no column of X is private, nor computed from a private one: what stands in X "
+    "Publish it only if no column of X is private, nor computed from a private one: what is in X "
     "is not protected."
 )
 NOTICE = (

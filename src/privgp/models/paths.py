@@ -44,7 +44,7 @@ class PosteriorPaths(KeptEstimator):
         ("function", norm), which assumes that all outputs are one function of that norm.
     max_points : the most points ever asked; the noise that hides rounding errors grows with it.
     ledger : the Account of these data, which every fit charges for all answers; None: none.
-    random_state : for simulations only: repeatable paths, and a guarantee that says so.
+    random_state : for simulations only: repeatable paths, and a guarantee that states this.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class PosteriorPaths(KeptEstimator):
         return self._model().calibrate_noise(epsilon, check_count(n), by)
 
     def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the records; the first release spends the budget, and every fit has one of its own.
+        """Take the records; the first release spends the budget, and every fit has its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepare(X, y, state)
         model = self._model()
@@ -101,7 +101,7 @@ class PosteriorPaths(KeptEstimator):
         return self
 
     def release(self, X_new: Table) -> Array:
-        """The paths at these points, (paths, points), the same for ever; kept before returned."""
+        """The paths at these points, (paths, points), always the same; kept before returned."""
         return self._ask(X_new).T
 
     def excursion(

@@ -34,7 +34,7 @@ MODEL_POINTS, FUNCTION_POINTS = (300, 80, 300), (200, 32, 80)
 
 
 def rate_of(output: str) -> str:
-    """A rate's name: units such as "per 1,000 people" say what it is per."""
+    """A rate's name: units such as "per 1,000 people" name the unit of exposure."""
     return output if " per " in output.replace("(", " ") else f"{output} per unit of exposure"
 
 
@@ -182,7 +182,7 @@ def _has_projection(inputs: Inputs) -> bool:
 
 
 def _protection(promise: Guarantee, data: Mapping[str, Any]) -> str:
-    """Of how many rows, and what is promised to whom."""
+    """The number of rows, and what is guaranteed to whom."""
     rows, people = data["rows"], data["people"]
     count = f"{rows:,} row{'s' if rows != 1 else ''}" if people is None else f"{people:,} people"
     budget = budget_text(promise.epsilon, promise.delta)

@@ -263,7 +263,7 @@ class Published(Queries, SpendsAtFit):
         self._keep_receipt(receipt)
 
     def _streams(self, rows: int) -> bool:
-        """Whether so many rows are read in blocks, so that they need not be in memory."""
+        """Whether this many rows are read in blocks, so that they need not be in memory."""
         return False
 
     def _budget(self) -> Budget:

@@ -86,7 +86,7 @@ def average_areas(
             raise ValueError(f"points must be a whole number from {LEAST_POINTS} to {MOST_POINTS}.")
         if points * len(found.shapes) > MOST_TOGETHER:
             raise ValueError(
-                f"points must be at most {MOST_TOGETHER // len(found.shapes)} for so many areas."
+                f"points must be at most {MOST_TOGETHER // len(found.shapes)} for this many areas."
             )
         at, weights, places = found.grid(int(points), plane.degrees)
         table = _rows(plane, at, names, count, fixed)

@@ -78,7 +78,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         "max" or "logdet": the mean, largest or geometric-mean variance of the noise at the targets.
     reconstruct : "posterior" predicts anywhere. "unbiased" is the papers' output, the non-private
         prediction plus noise at the targets, and elsewhere what follows from these values; its
-        objective is "trace" unless given.
+        objective is "trace" by default.
     hyperparameters : "learned" from the private measurement at no cost and averaged over, or "fixed".
     inducing : for many rows: the number of inducing inputs to choose from X, or an array of them. Rows
         are then read in blocks and nothing grows with their number. None: none, rows are
@@ -87,14 +87,14 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     likelihood : "gaussian"; or "poisson": outputs are counts, and their rate per unit of ``exposure`` is
         predicted. The kernel is then that of the rate's logarithm, and the noise variance that of a
-        count over its mean, 1 unless given. An observation is a count at one unit of exposure.
+        count over its mean, 1 by default. An observation is a count at one unit of exposure.
     max_change : how much one person can change one output, 1 for a count of people; with ``groups``,
         each of that person's outputs. None: from one bound to the other.
     shares : of several outputs: one positive number for each; the noise of an output, relative to
         its bounds, is proportional to one over its share. None: equal.
     columns : what inputs are, by their names in X, such as ``{"when": "date", "region": "category",
         ("lat", "lon"): "place", "hour": ("periodic", 24)}``; also "number", "boolean",
-        ("category", levels) and ("place", crs). The others are what they plainly are. A kernel then has
+        ("category", levels) and ("place", crs). Other columns are inferred. A kernel then has
         one lengthscale, or one for each of these.
     most_rows : with ``groups``: the most rows of one person that are used, the first ones. None: all.
     residuals : {"auto", "always", "never"}
@@ -103,7 +103,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
-    random_state : for simulations only: reproducible, ordinary noise, and a guarantee that says so.
+    random_state : for simulations only: reproducible, ordinary noise, and a guarantee that states this.
         None: the noise that protects.
 
     Attributes
@@ -344,7 +344,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return plot_release(released, ax, figure)
 
     def __sklearn_clone__(self) -> Self:
-        """As scikit-learn does it, but for a client of a cluster, of which there are no copies."""
+        """As scikit-learn does it, except for a client of a cluster, of which there are no copies."""
         given = self.get_params(deep=False)
         copied = {
             name: clone(value, safe=False) for name, value in given.items() if name != "engine"

@@ -99,7 +99,7 @@ class SpendsAtFit:
         )
 
     def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
-        """An unfitted copy that spends at most this budget on so many rows, with fixed hyperparameters."""
+        """An unfitted copy that spends at most this budget on this many rows, with fixed hyperparameters."""
         raise NotImplementedError
 
     def _rehearsal_outputs(self, rows: int) -> Array:
@@ -116,7 +116,7 @@ class SpendsAtFit:
         raise NotImplementedError
 
     def _trial(self, X: Array | None, rows: int) -> Trial:
-        """What such a copy would release of so many rows; ``X``: public inputs, None if they are private."""
+        """What such a copy would release of this many rows; ``X``: public inputs, None if they are private."""
         raise NotImplementedError
 
     def _classes(self) -> Any:

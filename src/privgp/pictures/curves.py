@@ -160,7 +160,7 @@ HEIGHTS = (2.6, 4.2)  # of a curve, of a map
 
 
 def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) -> Figure:
-    """The picture of every function, in a part of the figure of its own.
+    """The picture of every function, in its own part of the figure.
 
     Parameters
     ----------

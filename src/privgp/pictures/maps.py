@@ -163,7 +163,7 @@ def _panels(figure: style.Canvas | None, released: Released, count: int) -> list
 
 
 def _in_stack(ax: Axes) -> bool:
-    """Whether its map stands above or below another."""
+    """Whether its map is above or below another."""
     place = ax.get_subplotspec()
     return place is not None and place.get_gridspec().ncols == 1 < place.get_gridspec().nrows
 
@@ -192,7 +192,7 @@ def _bar(
 
 
 def _room(ax: Axes) -> int:
-    """Characters that fit along a bar beside a map that stands above or below another."""
+    """Characters that fit along a bar beside a map that is above or below another."""
     inches = ax.figure.bbox.height / style.root_of(ax).dpi - 1.05  # without title and legend
     return int(min(30, max(12, 0.5 * inches / LETTER)))
 

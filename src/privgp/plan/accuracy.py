@@ -114,7 +114,7 @@ class _Known:
         return cls(factor, rows, np.maximum(left, 0.0), given.values[:before])
 
     def log_density(self, t: Array) -> Array:
-        """Of every column of t given what is known of it, up to a constant."""
+        """Every column of t, given what is known of it, up to a constant."""
         new = slice(len(self.start), None)
         half = solve_triangular(self.factor, t, lower=True, check_finite=False)[new]
         logs = np.log(np.diag(self.factor)[new])
@@ -272,7 +272,7 @@ def least_epsilon(plan_at: Callable[[float], Plan], error: float) -> float:
     """The least epsilon, within 1%, at which the plan expects at most this error.
 
     From 1 in steps of a factor of 4 to where the answer changes, then by halving the factor between.
-    The error falls with epsilon but for small steps where the choice of groups changes; the epsilon
+    The error falls with epsilon except for small steps where the choice of groups changes; the epsilon
     that is returned was planned for and expects at most ``error``. Never less than 1e-6. ValueError
     if the largest epsilon is not enough.
     """

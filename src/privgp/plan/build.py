@@ -83,7 +83,7 @@ class Question:
     ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
     which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
     residuals; ``weights``: (rows,), sample weights over the largest of them. None: 1 each, or those that a
-    tally has. ``each``: whether every input has a sum of its own. ``row_noise``: (rows,), the noise variance
+    tally has. ``each``: whether every input has its own sum. ``row_noise``: (rows,), the noise variance
     of every output, where it differs by row.
     """
 
@@ -110,7 +110,7 @@ class Question:
     def nodes(self, model: Hyperparameters, inputs: Array, cells: int) -> Integers:
         """Which inputs carry the function: as many as asked for, or those nearest to given points.
 
-        Where many models are averaged over, several for each of the cells that the budget can tell apart.
+        Where many models are averaged over, several for each of the cells that the budget can distinguish.
         """
         if self.each:
             return np.arange(len(inputs))
@@ -156,7 +156,7 @@ class Question:
 
     @property
     def of_records(self) -> dict[str, Any]:
-        """How records with such outputs are summed: how many classes have sums of their own, whether
+        """How records with such outputs are summed: how many classes have their own sums, whether
         squares of outputs are summed too, the unit of rates where outputs are counts, and how many
         bins or features there are at most."""
         one, unit = self.classes == 2, None if self.exposures is None else self.exposures.unit
@@ -273,7 +273,7 @@ class Gathered:
     groups : array, (inputs,), optional
         The cell of every input; None where groups of inputs are yet to be chosen.
     wanted : int
-        How many cells the budget can tell apart.
+        How many cells the budget can distinguish.
     cells : int, optional
         How many cells there are, where inputs are their parts.
 
@@ -294,7 +294,7 @@ def gather(
     tally: Tally | None = None,
 ) -> Gathered:
     """Few distinct inputs as they are; many as the parts of cells, of which there are as many as the budget
-    can tell apart. ``tally``: what X stands for."""
+    can distinguish. ``tally``: what X stands for."""
     seen = X if tally is None else tally.sample(SEEN)
     noise = question.row_noise
     if question.objective != "posterior" and noise is not None:  # rows with one input and one noise

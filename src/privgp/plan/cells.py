@@ -1,4 +1,4 @@
-"""Cells: groups of rows that lie close together, as many as the budget can tell apart.
+"""Cells: groups of rows that lie close together, as many as the budget can distinguish.
 
 One sum is measured of every cell. A cell consists of parts, and a part stands for its rows by the mean of
 their inputs: so a sum is known to be one over an area and not over a point. Cells are small where rows are

@@ -121,7 +121,7 @@ class Outputs:
         strategy: Any = gaussian.strategy
         noise, B = gaussian.measured_noise_std**2, strategy.matrix
         models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
-        # Whoever has several rows can at least change one of them, so what holds for strategies that
+        # Anyone who has several rows can at least change one of them, so what holds for strategies that
         # protect single rows holds for those that protect people.
         rows = replace(strategy, people=None, row_weights=np.ones(len(strategy.index)))
         error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)

@@ -159,7 +159,7 @@ class Parameters:
 
     @property
     def scatters(self) -> bool:
-        """Whether outputs scatter about the function with a variance of their own."""
+        """Whether outputs scatter about the function with their own variance."""
         return all(own.outcome().scatters for own in self.parts())
 
     def labels(self) -> list[str] | None:
@@ -183,7 +183,7 @@ class Parameters:
         target_points(self.targets, columns)
         if self.inducing is not None:
             check_inducing_inputs(self.inducing, columns)
-        if self.x_bounds is not None:  # one pair stands for all columns
+        if self.x_bounds is not None:  # one pair serves all columns
             every = None if np.ndim(self.x_bounds) == 1 else columns
             domain_pairs("bounds", self.x_bounds, every)
 

@@ -42,7 +42,7 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
 
 
 def _new_panels(count: int) -> list[Axes]:
-    """One above the other, each with an axis of its own."""
+    """One above the other, each with its own axis."""
     if count == 1:
         return style.panels(None, 1, 1, 3.0)
     return [*style.new_figure(3.0 * count).subplots(count, 1)]

@@ -141,7 +141,7 @@ class Plan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the outputs, made up where they are not known."""
+        """The names of the outputs, generated where they are not known."""
         return self.output_names or default_names(len(self.parts))
 
     @property
@@ -495,8 +495,8 @@ OF_PLAN = ("epsilon", "delta", "noise", "fingerprint", "made_for")
 
 
 def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The members of a file of any version, as they are now: before, one outcome stood by itself, and
-    several had a name of their own."""
+    """The members of a file of any version, as they are now: before, one outcome stood alone, and
+    several had their own name."""
     if JSON not in members:
         raise DamagedFile("a member is missing")
     tree = parse(members[JSON])

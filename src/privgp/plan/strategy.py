@@ -34,7 +34,7 @@ SHARED_ENERGY_WEIGHT = 0.5
 CHANGED_ENERGY_SHARE = 0.2
 CHANGED_TOTAL_SHARE = 0.02  # the same in the sum of absolute values
 COUNTED_TOTAL_SHARE = 0.08  # of counts, whose squares alone tell how much they scatter
-# Of private inputs: how many records of one person are used, and how people are counted.
+# For private inputs: how many records of one person are used, and how people are counted.
 MOST_RECORDS = 1000
 PEOPLE = "people, with any number of records each,"
 NOT_TOGETHER = "the parts do not belong together."
@@ -384,7 +384,7 @@ class OutputSums(Sums):
         )
 
     def worst_neighbours(self) -> tuple[Array, Array]:
-        """Equal outputs but for the person who can move the measurement most."""
+        """Equal outputs except for the person who can move the measurement most."""
         if self.tally is not None:
             return OutputSums.worst_neighbours(self.of_person(int(np.argmax(self.reach()))))
         people = np.arange(self.rows) if self.people is None else self.people
@@ -494,7 +494,7 @@ def strategy_for_rows(
         Whether the sum of squared outputs is measured too.
     equal_weights
         One weight for all rows, as an unbiased release of ``C y`` needs; otherwise each
-        person's rows get a common weight of their own.
+        person's rows get one common weight.
     change
         By how much a person changes an output in [-1, 1] at most.
     expected

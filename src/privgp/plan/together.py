@@ -94,7 +94,7 @@ class JointSums:
         return self._norm(errors) * (1.0 + 1e-9)
 
     def worst_neighbours(self) -> tuple[Array, Array]:
-        """Equal outcomes but for all those of the person who can move the measurement most."""
+        """Equal outcomes except for all those of the person who can move the measurement most."""
         reach = [a * part.reach() for a, part in zip(self.factors, self.parts, strict=True)]
         order = 1 if self.law in PURE else 2
         person = int(np.argmax(np.linalg.norm(reach, order, axis=0)))

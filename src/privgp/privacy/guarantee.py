@@ -116,7 +116,7 @@ def _lines(value: object) -> str:
 SIMULATION = "simulation, not for release"
 SIMULATED_SAMPLER = f"ordinary floating-point noise: {SIMULATION}"
 EPSILON_SLACK = 2.0**-40
-# Of draws that are made when they are asked for: an exact sampler takes longer for larger noise.
+# For draws that are made when they are asked for: an exact sampler takes longer for larger noise.
 NOT_TIMED = (
     "nobody measures how long a new answer takes, as its noise is drawn while it is waited for"
 )
@@ -147,7 +147,7 @@ class Event:
 
     @property
     def is_pure(self) -> bool:
-        """Whether every step is epsilon-private by itself."""
+        """Whether every step is epsilon-private on its own."""
         mixed = self.noise_multipliers or self.path_curves or self.delta_slack
         return bool(self.pure_epsilons) and not mixed
 
@@ -163,7 +163,7 @@ class Event:
             Not negative.
 
         """
-        drawn = len(self.noise_multipliers) + len(self.path_curves)  # each on a lattice of its own
+        drawn = len(self.noise_multipliers) + len(self.path_curves)  # each on its own lattice
         epsilon -= EPSILON_SLACK * drawn * max(epsilon, 1.0)
         if self.path_curves:  # divergences of one order add; pure steps shift the others' curve
             curves: list[Curve] = [*self.path_curves, GaussianCurve(self.mu)]
@@ -176,7 +176,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An (epsilon, delta) guarantee with what it is about. Every field is public.
+    """An (epsilon, delta) guarantee with its subject. Every field is public.
 
     Attributes
     ----------
@@ -244,7 +244,7 @@ class Guarantee:
 
     @property
     def is_pure(self) -> bool:
-        """Whether every step is epsilon-private by itself, so that the promise holds with delta = 0."""
+        """Whether every step is epsilon-private on its own, so that the promise holds with delta = 0."""
         return all(event.is_pure for event in self.events)
 
     @property
@@ -365,7 +365,7 @@ def promise(
     mechanism, sampler
         In words.
     simulated
-        The noise does not protect; the sampler then says so.
+        The noise does not protect; the sampler then states this.
 
     """
     (epsilon, delta), spent = budget, _join(events)

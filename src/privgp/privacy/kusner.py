@@ -157,7 +157,7 @@ class KusnerConstants:
         return root + 2.0 * self.mean_sensitivity / self.epsilon * chance
 
     def value_limit(self, a: float) -> float:
-        """Theorems 4 and 6: the released value is within this of the best, but for probability
+        """Theorems 4 and 6: the released value is within this of the best, except with probability
         delta + e^-a. As printed: theorem 4's first term lacks a factor sigma <= 1."""
         if self.noise_free:
             return self.regret + a * self.laplace_scale

@@ -370,7 +370,7 @@ def _distance_with_error(size: int, sensitivity: float, float_error: float) -> f
 
 
 def _spill(epsilon: float, delta: float, size: int, ratio: float) -> float:
-    """eta: the bound of the log-ratio between rounded and lattice noise, but for probability delta0."""
+    """eta: the bound of the log-ratio between rounded and lattice noise, except with probability delta0."""
     s = epsilon - math.log(DELTA_SLACK * delta)
     norm = math.sqrt(size) * (1.0 + ratio / 2.0) + math.sqrt(2.0 * s)
     return ratio**2 * norm**2 / 24.0 + 3.0 * size * math.exp(-19.7 / ratio**2)

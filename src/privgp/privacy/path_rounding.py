@@ -15,8 +15,8 @@ from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 TARGET = 2.0**-17  # of the spread
 LEAST_NUGGET = 2.0**-20
 LATTICE_SHARE = 1.0 / 16.0  # of the nugget's variance
-LATTICE_DEPTH = 40  # lattice noise of std t stands on multiples of at most 2^-40 t
-NORMAL_DEPTH = 52  # normal numbers stand on multiples of 2^-52
+LATTICE_DEPTH = 40  # lattice noise of std t lies on multiples of at most 2^-40 t
+NORMAL_DEPTH = 52  # normal numbers lies on multiples of 2^-52
 MOST_SPREAD = 1.0 / 64.0
 UP = 1.0 + 1e-9
 

@@ -1,4 +1,4 @@
-"""Whom a guarantee protects: the unit, and the datasets that it makes hard to tell apart, in words."""
+"""Whom a guarantee protects: the unit, and the datasets that it makes hard to distinguish, in words."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -6,7 +6,7 @@ from typing import Self
 
 @dataclass(frozen=True)
 class Protected:
-    """The unit that a guarantee protects, and the datasets that it makes hard to tell apart.
+    """The unit that a guarantee protects, and the datasets that it makes hard to distinguish.
 
     Attributes
     ----------

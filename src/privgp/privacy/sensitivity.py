@@ -69,8 +69,7 @@ def column_norms(B: Array) -> Array:
 
 
 def _power_below(largest: Array) -> Array:
-    """For each of these numbers a power of two that brings it near 1: multiplying by it is exact, but
-    for entries so much smaller that they do not count."""
+    """For each of these numbers a power of two that brings it near 1: multiplying by it is exact, except for entries so much smaller that they do not count."""
     return np.asarray(np.ldexp(1.0, -np.clip(np.frexp(largest)[1], -1000, 1000)))
 
 

@@ -115,7 +115,7 @@ class Outcome(Protocol):
     has_squares : bool
         Whether squared values tell more than values.
     scatters : bool
-        Whether values scatter about the function with a variance of their own.
+        Whether values scatter about the function with their own variance.
     bounds : tuple of (low, high)
         The declared bounds, if any.
     wording : Wording

@@ -86,7 +86,7 @@ RULES = (
          "exposures are public, and that of a private record is as private as the record; every "
          "record counts over one unit", "counts"),
     Rule(("noise_variance",), "protect", ("records",),
-         "a private record has no public noise variance of its own", "records", Real),
+         "a private record has no public noise variance", "records", Real),
     Rule(("noise_variance",), "likelihood", ("poisson",),
          "how counts scatter follows from their rate", "counts", Real),
     Rule(("exposure",), "likelihood", ("gaussian",),
@@ -124,7 +124,7 @@ RULES = (
     Rule(("most_rows",), "groups", (None,),
          "it is for people with several rows, so give groups", "inducing"),
     Rule(("objective", "reconstruct"), "mechanism", ("laplace",),
-         "its sums are over groups of inputs, and these weigh every input by itself", "partition"),
+         "its sums are over groups of inputs, and these weigh every input separately", "partition"),
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """What was released of labels: the probability of every class anywhere, and how uncertain it is.
 
 Two classes have one function behind a link. More have one each, given the sums of their own class
-alone: every one is a posterior by itself, and together they are moved so that they sum to 1, each in
+alone: every one is a posterior on its own, and together they are moved so that they sum to 1, each in
 proportion to its variance.
 """
 

@@ -58,7 +58,7 @@ class Task:
     priors : tuple of Prior
         The priors of the hyperparameters.
     spent : tuple of Spending
-        Every measurement by itself.
+        Every measurement separately.
     before : Part or None
         What was released of the outcome before.
     models : tuple of Hyperparameters
@@ -372,7 +372,7 @@ def weights_mark(weights: Array | None) -> str:
 def fingerprints(
     X: Array, people: Integers | None, expected: Array | None = None
 ) -> tuple[str, str]:
-    """Of the rows with people numbered as they come, whatever identifiers are written as, and 0 for -0;
+    """A fingerprint of the rows with people numbered as they come, whatever identifiers are written as, and 0 for -0;
     and as earlier versions have it in their files. ``expected``: of counts, at the unit rate."""
     more = () if expected is None else (expected,)
     if people is None:

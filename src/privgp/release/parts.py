@@ -154,7 +154,7 @@ class Part:
     further : tuple of Function
         The functions after the first.
     spent : tuple of Spending
-        Each measurement by itself, where more may follow.
+        Each measurement separately, where more may follow.
 
     """
 

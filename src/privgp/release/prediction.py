@@ -76,7 +76,7 @@ class ReleasedFunction:
         return ends[0], ends[1]
 
     def quantiles(self, mixture: Any, levels: Sequence[float], observation: bool) -> Array:
-        """Of the function, or of outputs: both lie within their bounds.
+        """For the function or for outputs: both lie within their bounds.
 
         An unbiased release may lie beyond them, and so may its intervals; rates are no outputs.
         """

@@ -101,11 +101,11 @@ class RateMixture:
 
     @property
     def mean(self) -> Array:
-        """Of the rate at every point, (points,)."""
+        """The same for the rate at every point, (points,)."""
         return np.asarray(self.logs.weights @ self.moments()[0])
 
     def of_outputs(self, low: float, high: float) -> CountMixture:
-        """Of counts at one unit of exposure, which bounds of the data do not bind."""
+        """The same for counts at one unit of exposure, which bounds of the data do not bind."""
         means, variances = self.moments()
         scatter = self.logs.noises[:, None] * means
         return CountMixture(means, variances + scatter, self.logs.weights)

@@ -170,7 +170,7 @@ def _fit_masses(features: Features, phi: Array, gram: Array, noise_std: float) -
 def covariance_after_noise(
     features: Features, points: Array, masses: Array, noise_std: float
 ) -> Array:
-    """Of the masses: each was as uncertain as it is large, and records may lie beside the points."""
+    """The variance of the masses: each was as uncertain as it is large, and records may lie beside the points."""
     precision = precision_of(features, features.at(points), noise_std)
     precision.flat[:: len(masses) + 1] += 1.0 / masses**2
     return np.asarray(BESIDE * np.linalg.inv(precision))

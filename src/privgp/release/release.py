@@ -153,7 +153,7 @@ class Release:
 
     @property
     def each(self) -> tuple[Release, ...]:
-        """Every outcome as a release of its own, under the guarantee of all."""
+        """Every outcome as its own release, under the guarantee of all."""
         found = []
         pairs = zip(self.parameters.parts(), self.parts, strict=True)
         for place, (asked, part) in enumerate(pairs):
@@ -191,7 +191,7 @@ class Release:
         require(count == len(asked.parts()), "its outputs are not one per pair")
         if names is not None:
             require(count == len(names), "its outputs are not one per pair")
-            require(len({*names}) == count, "its outputs do not have names of their own")
+            require(len({*names}) == count, "its outputs do not have their own names")
             check_output_shares(asked.shares, count)
             require(asked.reconstruct == "posterior", "its parameters are not those of its release")
         named = asked.inputs_of(self.columns)
@@ -272,7 +272,7 @@ def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _in_parts(tree: dict[str, Any]) -> dict[str, Any]:
-    """A release as the parts that it has had since format 4; before, one outcome stood by itself."""
+    """A release as the parts that it has had since format 4; before, one outcome stood alone."""
     rest = dict(tree)
     kind, facts = rest.pop("type"), {name: rest.pop(name) for name in FACTS if name in rest}
     if kind == "JointContents":

@@ -26,7 +26,7 @@ from privgp.server.settings import Settings
 from privgp.server.shapes import TAGS, tag_of
 from privgp.server.work import Work
 
-# The framework could send requests and errors, and what they quote, to whoever the environment names.
+# The framework could send requests and errors, and what they quote, to where the environment points.
 SILENT: Any = dict.fromkeys(
     ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
 )

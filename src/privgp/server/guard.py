@@ -35,7 +35,7 @@ FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
 OPEN = {"/health", "/openapi.json", "/signin", "/static/page.css"}
 UPLOADS = ("/api/tables", "/updates")
-UNKNOWN = "@"  # before the address of whoever has no key
+UNKNOWN = "@"  # before the address of a caller without a key
 BUSY = "The server is busy: try again in a moment."
 NO_KEY = "Give a valid key: Authorization: Bearer KEY."
 POLICY = (
@@ -267,7 +267,7 @@ class Guard:
 
     async def _answer(self, scope: Message, request: Request, owner: str) -> None:
         """Hand the request on when it is its owner's turn. A body that is slow has no turn meanwhile;
-        tables, which go to the disk as they come, have turns of their own."""
+        tables, which go to the disk as they come, have their own turns."""
         try:
             if request.is_upload:
                 await self._hand_on(scope, request, self._uploads, owner)
@@ -320,7 +320,7 @@ class Guard:
 
 
 def cookie_in(text: str, settings: Settings) -> str:
-    """The token of whoever is signed in; empty if there is none."""
+    """The token of the person who is signed in; empty if there is none."""
     try:
         found = SimpleCookie(text).get(COOKIES[settings.secure])
     except CookieError:

@@ -39,7 +39,7 @@ STOPPED = (
     "The release stopped half-way: ask again with the same Idempotency-Key. What was charged is not "
     "charged twice."
 )
-CURVE = 60  # points along every input that a plan tells its error bars at
+CURVE = 60  # points along every input that a plan states its intervals at
 
 
 class Keyed(Account):
@@ -139,7 +139,7 @@ class Work:
         model = estimator_for(plan.made_for.parameters)
         step(0.1, "Reading the table")
         X, others, y = declared.all_columns(model, declared.path(self.settings))
-        step(0.3, "Rehearsing with made-up values")
+        step(0.3, "Rehearsing with simulated values")
         trial = clone(model).set_params(hyperparameters="fixed", random_state=0)
         values = model._rehearsal_outputs(len(X))
         pack_model(trial.fit(rehearsal_inputs(model, X), values, plan=plan, **others))
@@ -159,7 +159,7 @@ class Work:
         step(0.1, "Reading the table")
         trial = unpack_model(data).set_params(hyperparameters="fixed", random_state=0)
         X, others, y = declared.all_columns(trial, self.settings.tables / job["asked"]["table"])
-        step(0.3, "Rehearsing with made-up values")
+        step(0.3, "Rehearsing with simulated values")
         values = trial._rehearsal_outputs(len(X))
         pack_model(trial.update(rehearsal_inputs(trial, X), values, **others))
 
@@ -173,7 +173,7 @@ class Work:
         """A function or paths: the charge pays for all that is ever asked of its file."""
         number = str(job["id"])
         if not self.store.has_function(number):  # once it is there, its file is never made anew
-            step(0.1, "Reading the table, and rehearsing with made-up values")
+            step(0.1, "Reading the table, and rehearsing with simulated values")
             account, request = self.account_of(job["dataset"]), json.dumps(job["asked"])
             keyed = Keyed(account, f"job {number}", request)
             made = functions.make(self.keeper, number, declared, job["asked"], keyed)

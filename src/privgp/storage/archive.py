@@ -1,7 +1,7 @@
 """The container of a .privgp file: a zip of stored members, their hashes, a digest of the whole.
-Members of a .plan file are compressed: plans are sent to whoever approves them.
+Members of a .plan file are compressed: plans are sent to their approvers.
 The hashes find damage: a flipped bit, a cut end, a member from another file. They do not find
-forgery, as whoever edits a file can compute them anew; publish the file's own hash for that."""
+forgery, as anyone who edits a file can compute them anew; publish the file's own hash for that."""
 
 import hashlib
 import io
@@ -227,7 +227,7 @@ def read(path: PathLike) -> bytes:
     remove_stale(os.path.dirname(os.path.realpath(path)))
     status = os.stat(path)
     if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-        raise DamagedFile("it is a device or a pipe, not a file")  # opening one might wait for ever
+        raise DamagedFile("it is a device or a pipe, not a file")  # opening one might never return
     require(status.st_size <= LARGEST_FILE, "it is larger than 1 GiB, which no .privgp file is")
     with open(path, "rb") as file:
         return file.read(LARGEST_FILE)

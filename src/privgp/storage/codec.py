@@ -1,10 +1,10 @@
 """Frozen values as JSON and arrays, and back from files that nobody vouches for.
 
 A dataclass becomes an object with its class's name as ``type`` and its fields; a tuple a list; an
-array a member of its own, named in its place. Reading goes by the declared types: whatever is of
+array its own member, named in its place. Reading goes by the declared types: whatever is of
 another type, out of its declared range (``privgp.types``), missing or left over raises
 ``DamagedFile``, and so does a class whose constructor or ``check()`` raises ValueError. Names of
-classes and fields are part of the format: whoever changes one raises ``archive.VERSION``. A field
+classes and fields are part of the format: anyone who changes one raises ``archive.VERSION``. A field
 declared as ``types.later`` may be missing, as it is from files of the versions before.
 """
 

@@ -1,6 +1,6 @@
 """Files on their way: written beside their place, locked meanwhile, cleared up if their writer
 died. A part is locked from before its first byte until it is moved or removed. A lock goes with its
-process, so a part that can be locked has no writer any more, and whoever next writes or reads in
+process, so a part that can be locked has no writer any more, and anyone who next writes or reads in
 that folder removes it. Where the file system has no locks nothing is ever removed."""
 
 import fcntl

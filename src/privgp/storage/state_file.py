@@ -45,7 +45,7 @@ _MOVED = "{!r} was changed by another process: load it again to go on."
 
 
 class Draws(Protocol):
-    """A dataclass of draws. Of its fields, an entry adds to ``GROWS``, arrays with one row per
+    """A dataclass of draws. An entry adds to ``GROWS``, arrays with one row per
     point, and triangles, and replaces ``CHANGES``, numbers and vectors whose size stays."""
 
     GROWS: ClassVar[tuple[str, ...]]
@@ -272,7 +272,7 @@ def _with_entries(draws: Draws, added: Sequence[Sequence[Array]]) -> Any:
 
 
 def _next_entry(data: memoryview, draws: Draws, mark: Mark) -> tuple[int, list[int], int] | None:
-    """Of the entry that follows a mark: its points, the sizes of its parts, and where it ends.
+    """The entry that follows a mark: its points, the sizes of its parts, and where it ends.
     None: there is no such entry, or it was cut short."""
     if len(data) < HEAD:
         return None

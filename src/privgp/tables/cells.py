@@ -103,7 +103,7 @@ def as_kind(
     choice: str = FILL_IN,
     date_format: str | None = None,
 ) -> pl.Series:
-    """A public column of its kind; where that is not known, of the one that it plainly is. ``choice``:
+    """A public column of its kind; where that is not known, of the one that is inferred. ``choice``:
     what may be done about missing values; ``date_format``: how dates are written."""
     text = column.dtype == pl.String
     column = column.str.strip_chars() if text else column
@@ -134,7 +134,7 @@ def as_kind(
     _refuse_marks(
         column,
         where,
-        f"{choice}. If it is a level like any other, say so with `categories`",
+        f"{choice}. If it is a level like any other, state this with `categories`",
     )
     return column
 
@@ -178,7 +178,7 @@ def _refuse_disguises(column: pl.Series, where: str) -> None:
 
 
 def _plain(column: pl.Series, where: str) -> pl.Series:
-    """A column of Parquet, whose type says what it is."""
+    """A column of Parquet, whose type states its kind."""
     if column.dtype.is_numeric():
         return _numbers(column, where)
     if isinstance(

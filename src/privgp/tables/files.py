@@ -66,7 +66,7 @@ class File:
     def read(self, wanted: Sequence[str], first: int = 0, stop: int | None = None) -> pl.DataFrame:
         """These columns of the rows from ``first`` to ``stop``, cells of a CSV file as text.
 
-        Numbers are written with decimal points, as the layout says, every cell by itself.
+        Numbers are written with decimal points, as the layout says, every cell separately.
         """
         held, stop = dict(self.partition), self.rows if stop is None else stop
         if all(name in held for name in wanted):  # a constant alone would be one row
@@ -243,13 +243,13 @@ def _list_files(path: str) -> list[str]:
 
 
 def _inside(folder: Path) -> list[str]:
-    """What a folder holds, but for what programs put aside."""
+    """What a folder holds, except for what programs put aside."""
     found = (each for each in folder.rglob("*") if not _is_aside(each.relative_to(folder).parts))
     return sorted(map(str, found))
 
 
 def _match_paths(pattern: str) -> list[str]:
-    """What has the pattern, but for what programs put aside and the pattern does not name."""
+    """What has the pattern, except for what programs put aside and the pattern does not name."""
     parts = Path(pattern).parts
     fixed = next(k for k, part in enumerate(parts) if PATTERN.search(part))
     found = sorted(glob.glob(pattern, recursive=True))
@@ -288,7 +288,7 @@ def _folder_value(written: str) -> str:
 
 
 def stamp_of(path: str) -> tuple[int, ...]:
-    """What changes with a file, but for its content; empty where there is none."""
+    """What changes with a file, except for its content; empty where there is none."""
     try:
         found = os.stat(path)
     except OSError:

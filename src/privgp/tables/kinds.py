@@ -2,7 +2,7 @@
 
 A column's *numbers* are what people know it by: a value, days since 1970, the place of a level, a
 latitude and a longitude. Its *coordinates* are where the kernel measures distances; they share one
-lengthscale. Every value is read by itself, whatever the other rows hold.
+lengthscale. Every value is read separately, whatever the other rows hold.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Number:
 
     @property
     def system(self) -> str | None:
-        """The coordinate reference system, such as "EPSG:27700", if the column has one of its own."""
+        """The coordinate reference system, such as "EPSG:27700", if the column has one."""
         return None
 
     def conventions(self) -> list[dict[str, object]]:
@@ -72,7 +72,7 @@ class Number:
             raise ValueError("columns are broken.")
 
     def within(self, numbers: Array) -> Array:
-        """Numbers moved into the declared bounds, each by itself, (rows, names)."""
+        """Numbers moved into the declared bounds, each separately, (rows, names)."""
         return np.clip(numbers, *np.transpose(self.bounds)) if self.bounds else numbers
 
     def range_ends(self) -> Array:
@@ -100,7 +100,7 @@ class Number:
     def numbers(self, cells: Sequence[Cells]) -> Array:
         """The numbers of cells, (rows, names).
 
-        Every cell is read by itself, as private tables are read by this too.
+        Every cell is read separately, as private tables are read by this too.
 
         Parameters
         ----------
@@ -441,7 +441,7 @@ class Place(Number):
         return numbers
 
     def within(self, numbers: Array) -> Array:
-        """In the declared bounds, each by itself, a longitude after as many turns as it takes; in their
+        """In the declared bounds, each separately, a longitude after as many turns as it takes; in their
         middle where a CRS has no place there."""
         inside = super().within(self._wrap_longitudes(numbers))
         lost = ~np.all(np.isfinite(self.degrees(inside)), axis=1, keepdims=True)

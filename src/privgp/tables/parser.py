@@ -1,7 +1,7 @@
 """One table in a file: what its rows are, and how they are read.
 
 A row of a CSV file is decided here and nowhere else, by the strict grammar of RFC 4180: a field holds no
-double quote, or stands in double quotes with every quote inside written twice. What readers of CSV read
+double quote, or must be in double quotes with every quote inside written twice. What readers of CSV read
 in different ways is refused: a quote inside a plain field, text after a closing quote, an empty line, a
 carriage return that ends no line, a line with more or fewer fields than the header. The library that reads
 the cells must then find as many rows. It quotes cells in its errors, so none of them is passed on.

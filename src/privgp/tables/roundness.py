@@ -36,7 +36,7 @@ def are_round(low: float, high: float) -> bool:
     """Whether both bounds look declared, and not read off the data.
 
     They have at most three digits where their width has its first three: 61 and 198, not 61.4
-    and 198.4; also in other units, or if the upper one is the last of so many whole numbers. It
+    and 198.4; also in other units, or if the upper one is the last of this many whole numbers. It
     depends on the bounds alone.
     """
     if any(_round(read(low), read(high)) for read in READINGS):

@@ -28,7 +28,7 @@ NO_TABLE = (
 )
 # Libraries whose frames scikit-learn reads.
 KNOWN = (nw.Implementation.PANDAS, nw.Implementation.POLARS)
-# What the cells of a column plainly are, by numpy's kind of their type.
+# The inferred kind of a column's cells, by numpy's kind of their type.
 PLAIN = {"M": "date", "f": "number", "i": "number", "u": "number", "b": "boolean", "U": "category"}
 OBJECTS: tuple[tuple[str, Any], ...] = (
     ("boolean", bool | np.bool_),

@@ -1,6 +1,6 @@
 """Numbers and dates as people write them in text: decimal commas, groups of thousands, 45% or 31/12/2024.
 
-Public cells show how numbers are written, or an option says it; then every cell is read by itself. Texts
+Public cells show how numbers are written, or an option says it; then every cell is read separately. Texts
 that look like numbers or dates are refused as categories: they would lose their order, and nobody would
 notice."""
 

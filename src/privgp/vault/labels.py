@@ -1,6 +1,6 @@
-"""Private labels compared with the declared classes, each by itself.
+"""Private labels compared with the declared classes, each separately.
 
-A label that was not declared belongs to no class: it is counted in none, and nobody is told. A missing
+A label that was not declared belongs to no class: it is silently ignored. A missing
 one is refused, like a missing number. Proof: docs/proofs/classes.md.
 """
 
@@ -27,7 +27,7 @@ def label_codes(y: Column, classes: Sequence[object], rows: int) -> Array:
     Parameters
     ----------
     y
-        Private labels, each read by itself; a label that was not declared is silently in no
+        Private labels, each read separately; a label that was not declared is silently in no
         class.
     classes
         The declared ones, public.
@@ -127,7 +127,7 @@ def shares_about_even(codes: Array, classes: int) -> Iterator[Array]:
 
 
 def shares_of_second(codes: Array) -> Array:
-    """Of two classes, 1 for the second, 0 for the first and one half for none."""
+    """For two classes, 1 for the second, 0 for the first and one half for none."""
     return np.where(codes == NO_CLASS, 0.5, codes)
 
 
@@ -165,7 +165,7 @@ def seal_outcomes(
     inputs: UserData = None,
     people: Integers | None = None,
 ) -> Sealed:
-    """The same of one or several outcomes, one private column each, every one read by itself."""
+    """The same of one or several outcomes, one private column each, every one read separately."""
     if len(classes) == 1:
         return seal_outcome(outcomes[0], classes[0], rows, inputs, people)
     pairs = zip(outcomes, classes, strict=True)

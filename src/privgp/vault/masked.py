@@ -1,5 +1,5 @@
 """Private values on their way through code that must not read them: sealed in this process, and sums
-from workers masked. Whoever sees a masked sum on a wire or in a worker's memory, or on the disk that it
+from workers masked. Anyone who sees a masked sum on a wire or in a worker's memory, or on the disk that it
 was moved to, sees uniform numbers. Masks add up like the sums, and are taken off the total."""
 
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def unseal(given: object) -> Any:
 
 
 def _check_caller() -> None:
-    """Refuse whoever calls the calling function, unless it is of the vault."""
+    """Refuse whatever calls the calling function, unless it is of the vault."""
     caller: Any = currentframe()
     if not caller.f_back.f_back.f_globals["__name__"].startswith("privgp.vault."):
         raise TypeError("private values are opened in the vault alone.")

@@ -52,7 +52,7 @@ def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
 
 @lru_cache(maxsize=16)
 def _sampler(law: str, size: int, scale: float, exponent: int) -> Any:
-    """Rounds numbers and adds noise. It holds no randomness of its own: every call draws anew."""
+    """Rounds numbers and adds noise. It holds no randomness itself: every call draws anew."""
     make, distance = PROTECTING[law]
     numbers = vector_domain(atom_domain(T=float, nan=False), size=size)
     return make(numbers, distance(T=float), scale=scale, k=exponent)

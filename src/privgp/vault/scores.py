@@ -292,13 +292,13 @@ def mean_loss(model: object, validation: Validation) -> float:
     Parameters
     ----------
     model
-        Fitted without these records; it must predict each record by itself.
+        Fitted without these records; it must predict each record separately.
     validation
         The records.
 
     """
     try:
-        with warnings.catch_warnings():  # a warning could quote what it is about
+        with warnings.catch_warnings():  # a warning could quote private values
             warnings.simplefilter("ignore")
             predictions = predict_records(model, validation.X)
     except Exception:

@@ -34,7 +34,7 @@ SELECTION_SAMPLER = (
 )
 
 JITTER = 1e-10  # of the kernel's variance
-# Noise variance over the kernel's down to which that of a block is lowered: outputs have noise of their own.
+# Noise variance over the kernel's down to which that of a block is lowered: outputs have their own noise.
 RIDGE = 0.1
 LEAST, MOST = 1e-6, 1e6  # of square errors and spreads, which count as these beyond
 

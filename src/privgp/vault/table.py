@@ -1,4 +1,4 @@
-"""Private columns of a table in files, and whose rows they are: read by whoever works on the rows."""
+"""Private columns of a table in files, and whose rows they are: read by the worker on the rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ WITH_PEOPLE = [("value", np.float64), ("person", np.int64)]
 class TableOutput:
     """The outputs in some columns of a table in files: private.
 
-    Those of one column are numbers that can be streamed: never in memory but for the chunk that
+    Those of one column are numbers that can be streamed: never in memory except for the chunk that
     is worked on. The others are gathered.
 
     Attributes
@@ -277,7 +277,7 @@ def _labels(column: UserData, classes: Sequence[object]) -> list[object]:
 
 
 def column_values(column: UserData) -> Array:
-    """Cells as numbers, each read by itself; whatever is wrong, the sentence is the same."""
+    """Cells as numbers, each read separately; whatever is wrong, the sentence is the same."""
     kind = str(column.dtype)
     if kind not in ("String", "Boolean") and not column.dtype.is_numeric():
         raise ValueError(WRONG)

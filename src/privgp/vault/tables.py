@@ -1,4 +1,4 @@
-"""Private tables: every cell is read by itself, by what was declared of its column."""
+"""Private tables: every cell is read separately, by what was declared of its column."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -132,7 +132,7 @@ def _numerals(cells: Any) -> Any:
 def complete_rows(
     columns: Sequence[Sequence[object]], levels: Sequence[Collection[str]] | None = None
 ) -> NDArray[np.bool_]:
-    """Whether every cell of a row holds something, (rows,). Every cell is judged by itself.
+    """Whether every cell of a row holds something, (rows,). Every cell is judged separately.
 
     Parameters
     ----------

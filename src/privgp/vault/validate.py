@@ -19,7 +19,7 @@ NOBODY = (
     "identifier."
 )
 TOO_LARGE = (
-    "groups hold numbers too large for floats to tell apart: give them as whole numbers or text."
+    "groups hold numbers too large for floats to distinguish: give them as whole numbers or text."
 )
 
 
@@ -29,7 +29,7 @@ def check_outputs(y: Column, rows: int) -> Array:
     Parameters
     ----------
     y
-        Private numbers in any container, each read by itself.
+        Private numbers in any container, each read separately.
     rows
         How many there must be.
 
@@ -187,7 +187,7 @@ def column_numbers(cells: Any, rows: int) -> Array:
 
 
 def column_labels(cells: list[object]) -> NDArray[np.str_]:
-    """Cells of a table's column as labels, each read by itself, (rows,)."""
+    """Cells of a table's column as labels, each read separately, (rows,)."""
     labels = [read_label(cell) for cell in cells]
     if any(label is None for label in labels):
         raise ValueError("y must have a label in every row.")
@@ -334,7 +334,7 @@ def _pair_names(given: UserData) -> Iterator[tuple[Hashable, object]]:
 
 
 def _chunks(cells: object) -> list[object]:
-    """The pieces of a column of Arrow or polars, each with memory of its own."""
+    """The pieces of a column of Arrow or polars, each with its own memory."""
     found = cells.get_chunks() if hasattr(cells, "get_chunks") else getattr(cells, "chunks", None)
     return found if isinstance(found, list) and found else [cells]
 

@@ -1,5 +1,5 @@
 """Private values read one by one: what is made of a record's value depends on that value alone. An
-array of numbers, texts or dates has one type for all records, as whoever built it chose. Anything
+array of numbers, texts or dates has one type for all records, as its author chose. Anything
 else, such as a list, is read entry by entry and never made an array first: that would promote all
 entries to the type of one. Proof: docs/proofs/values.md."""
 

@@ -1,7 +1,7 @@
 """Everything that leaves a run, as bytes by the way that it leaves.
 
 An object is followed to the end: attributes, containers, closures, tables. Files are taken apart: every
-member of an archive is a way of its own. What a custodian keeps (``.private-state`` files, and what
+member of an archive is its own way. What a custodian keeps (``.private-state`` files, and what
 fitted functions and paths hold of them) does not leave.
 """
 

@@ -58,7 +58,7 @@ class Estimator:
 
 
 def left_by(model: Any, folder: Path) -> Left:
-    """All that a fitted estimator gives to whoever has it; ``_kept`` is a custodian's."""
+    """All that a fitted estimator gives to anyone who has it; ``_kept`` is a custodian's."""
     shown = {name: value for name, value in vars(model).items() if name != "_kept"}
     left = of_object(shown, "attributes")
     left["repr"] = f"{model!r} {model}".encode()

@@ -33,7 +33,7 @@ LEAST = {
     "permute-and-flip, release": 0.3,
     "measured, blocks": 0.7,  # an error of one block is never 0 or infinite
     "blocks, then a function": 0.0,  # whose noise outweighs what an output changes in a block
-    "blocks, then": 0.2,  # the noise of the release has rows of its own
+    "blocks, then": 0.2,  # the noise of the release has its own rows
     "grid, permute-and-flip": 0.3,
     "grid, exponential": 0.3,
 }

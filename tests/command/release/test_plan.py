@@ -58,7 +58,7 @@ def test_no_reader_ever_returns_a_private_cell(
 
     result = run("plan", data, *COLUMNS, *BUDGET, *QUICK, *groups)
     assert result.code == 0, result
-    # rows are counted before they are read; some versions of Polars collect more of their own
+    # rows are counted before they are read; some versions of Polars collect their own more
     assert len(seen) >= (3 if ending == "csv" else 2)
     cells = [str(cell) for frame in seen for row in frame.rows() for cell in row]
     assert not any(private in cell for cell in cells for private in private_cells())

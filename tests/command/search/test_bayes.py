@@ -19,7 +19,7 @@ SPACE = "C=1e-2:1e2:log,kernel=rbf|linear"
 
 @pytest.fixture
 def tables(tmp_path):
-    """Two inputs, a label and a number; private inputs have digits of their own."""
+    """Two inputs, a label and a number; private inputs have their own digits."""
     rng = np.random.default_rng(0)
     paths = []
     for name, rows in (("train.csv", 60), ("private.csv", 80)):

@@ -55,7 +55,7 @@ class Brownian(Kernel):
 
 
 class DoubledRBF(RBF):
-    """Derived from a kernel that is known, with values of its own."""
+    """Derived from a kernel that is known, with its own values."""
 
     def __call__(self, X, Y=None, eval_gradient=False):
         return 2.0 * super().__call__(X, Y)

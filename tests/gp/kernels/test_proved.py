@@ -28,7 +28,7 @@ from privgp.gp.kernels.proved import (
 )
 from tests.gp.kernels.rows import PROVED, ROWS, Row, exactly
 
-DIGITS = 150  # sin near a multiple of pi, over a lengthscale of 1e-50, takes so many
+DIGITS = 150  # sin near a multiple of pi, over a lengthscale of 1e-50, takes this many
 UNITS = (1e-50, 3e-7, 1.7, 1e50)  # of distance: lengthscales and periods
 
 

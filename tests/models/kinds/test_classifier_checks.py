@@ -18,7 +18,7 @@ EXPECTED = {
 
 @dataclass(eq=False, repr=False)
 class Declaring(PrivateGPClassifier):
-    """Declares the classes that a check has made up, as its data holder would."""
+    """Declares the classes that a check has simulated, as its data holder would."""
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, plan: Any = None) -> Declaring:
         self._check_call(X, y)

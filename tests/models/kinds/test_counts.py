@@ -234,7 +234,7 @@ def test_a_plan_is_for_its_change_and_its_exposure(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("learned", [True, False])
 def test_a_plan_that_says_its_people_change_less_is_refused(learned: bool) -> None:
-    """Whoever forges a plan may make its strategy say that a change is smaller than declared."""
+    """Anyone who forges a plan may make its strategy say that a change is smaller than declared."""
     model = counts(kernel=KERNEL, hyperparameters="learned" if learned else "fixed")
     plan = model.plan(X, exposure=EXPOSURE)
     small = replace(plan.strategy, change=0.5 * plan.strategy.change)

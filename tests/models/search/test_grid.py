@@ -263,7 +263,7 @@ def test_searches_that_make_no_sense_are_refused():
             regressor,
             {"method": "exponential"},
             {"X_val": X, "y_val": y},
-            "spends a budget of its own",
+            "spends its own budget",
         ),
         (clone(regressor).set_params(protect="records"), {}, {}, "protect='records'"),
         (clone(regressor).set_params(reconstruct="unbiased"), {}, {}, "reconstruct='posterior'"),

@@ -150,7 +150,7 @@ def check_apart(sources: Sequence[Path | None], destinations: Sequence[Path | No
             continue
         resolved = _resolve(path)
         if resolved in seen:
-            raise Refusal(f"'{path}' is used twice: every file needs a name of its own.")
+            raise Refusal(f"'{path}' is used twice: every file needs its own name.")
         seen.add(resolved)
 
 

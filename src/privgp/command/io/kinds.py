@@ -103,7 +103,7 @@ def levels_of(columns: Any) -> dict[str, list[str]]:
 
 
 def known_kinds(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
-    """What the columns of these names are, which stand in the place of those in the model's file."""
+    """What the columns of these names are, which replace those in the model's file."""
     if inputs is None:
         return None
     known = kinds_of(inputs)
@@ -130,7 +130,7 @@ def bounds_by_name(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, s
 
 
 def _ends(said: str, kind: str) -> tuple[str, str]:
-    """Both ends of ``LO:HI``, which may be times with colons of their own."""
+    """Both ends of ``LO:HI``, which may be times with their own colons."""
     parts = [part.strip() for part in said.split(":")]
     halves = [(":".join(parts[:k]), ":".join(parts[k:])) for k in range(1, len(parts))]
     found = [pair for pair in halves if all(_is(end, kind) for end in pair)]
@@ -150,7 +150,7 @@ def _is(end: str, kind: str) -> bool:
 
 
 def split_list(text: str) -> list[str]:
-    """Names between commas; one that has a comma itself stands in double quotes."""
+    """Names between commas; one that has a comma itself must be in double quotes."""
     if '"' not in text:
         return [name.strip() for name in text.split(",")]
     try:

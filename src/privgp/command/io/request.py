@@ -151,7 +151,7 @@ class Described(ReleaseOptions):
 
     @property
     def kinds(self) -> Kinds | None:
-        """What inputs are by their names; the others are what they plainly are."""
+        """What inputs are by their names; the others are inferred."""
         return kinds_of(self.columns)
 
     @property
@@ -219,7 +219,7 @@ class Readable(Described):
     @property
     def in_parts(self) -> bool:
         """Whether the table is read in parts, never in memory as a whole: numbers of one column at public
-        inputs, in several files; in one only where all inputs are numbers, written as plainly. A table in a
+        inputs, in several files; in one only where all inputs are numbers, written as plain numbers. A table in a
         database always is."""
         if self.address is not None:
             return True

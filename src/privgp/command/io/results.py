@@ -138,7 +138,7 @@ def picture_lines(plot: Path | None) -> list[str]:
 
 def write_table(frame: pl.DataFrame, path: Path, *, simulation: bool) -> list[str]:
     """Write CSV or Parquet by the file's ending; returns the names of the columns. The table of a
-    simulation has one column more, true in every row, which says so to any reader."""
+    simulation has one column more, true in every row, which states this to any reader."""
     if simulation:
         name = "simulation"
         while name in frame.columns:

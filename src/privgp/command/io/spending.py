@@ -93,7 +93,7 @@ def rehearse(
     plan_path: Path | None = None,
     exposures: Mapping[str, Array] | None = None,
 ) -> None:
-    """Release made-up values, measured as planned."""
+    """Release simulated values, measured as planned."""
     with rehearsal(clone(model), path, plan_path) as trial:
         inputs, values = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
         trial.fit(inputs, values, groups=people, plan=plan, **(exposures or {}))
@@ -101,7 +101,7 @@ def rehearse(
 
 @contextmanager
 def rehearsal(trial: Published, path: Path, plan_path: Path | None = None) -> Iterator[Published]:
-    """A model to fit to made-up values, which is then saved to a file that is removed: whatever
+    """A model to fit to simulated values, which is then saved to a file that is removed: whatever
     would stop a release from being saved, after its budget is spent, should stop this one first."""
     trial.set_params(hyperparameters="fixed", ledger=None, random_state=0)
     with (
@@ -115,7 +115,7 @@ def rehearsal(trial: Published, path: Path, plan_path: Path | None = None) -> It
 
 @contextmanager
 def guard_budget(epsilon: float, delta: float) -> Iterator[list[Path]]:
-    """From here on the budget counts as spent, whatever happens; errors say so and nothing else.
+    """From here on the budget counts as spent, whatever happens; errors state this and nothing else.
     Yields a list to note the release in once it is written."""
     saved: list[Path] = []
     spent = f"count epsilon = {epsilon:g}, delta = {delta:g} as spent."
@@ -135,7 +135,7 @@ def spent_sentence(promised: Guarantee, plan: Plan | None) -> str:
     """What was spent, what that means for one person, and the error to expect."""
     right = 50.0 + 50.0 * promised.delta_at(0.0)
     said = (
-        f"Spent: epsilon = {promised.epsilon:g}, delta = {promised.delta:g}. Whoever has to guess which of "
+        f"Spent: epsilon = {promised.epsilon:g}, delta = {promised.delta:g}. Anyone who has to guess which of "
         f"two values is true is right at most {np.ceil(right):.0f}% of the time; a coin toss is right 50%."
     )
     if plan is None:
@@ -186,7 +186,7 @@ class UpdateRequest(KnownRequest):
         seed: int | None,
         **written: Any,
     ) -> Self:
-        """``written``: how the table is, and what is done about missing values."""
+        """``written``: the format of the table, and what is done about missing values."""
         model = open_own(release, load)
         names = input_names(model, release, inputs)
         with _refuse_as_options():
@@ -258,7 +258,7 @@ def rehearse_update(
     further: Further,
     exposures: Mapping[str, Array],
 ) -> None:
-    """Release made-up values from a copy of the model."""
+    """Release simulated values from a copy of the model."""
     with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():
         inputs, middle = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
         _measure(trial, inputs, middle, people, further, exposures)

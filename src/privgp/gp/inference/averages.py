@@ -20,7 +20,7 @@ Pick = Callable[[Array], Integers]  # from the weights of components to how many
 
 
 def random_pick(count: int, rng: np.random.RandomState) -> Pick:
-    """Components at random: what draws are by themselves, few of them too."""
+    """Components at random: what draws are on their own, few of them too."""
 
     def pick(weights: Array) -> Integers:
         return np.asarray(rng.multinomial(count, weights / weights.sum()))
@@ -68,7 +68,7 @@ def posterior_draws(post: Posterior, X: Array, pick: Pick, rng: np.random.Random
 
 
 def mixture_draws(mixture: Mixture, count: int, rng: np.random.RandomState) -> Array:
-    """Draws at every point by itself, (points, draws), in random order: for shares at a point, not for
+    """Draws at every point separately, (points, draws), in random order: for shares at a point, not for
     what several points have in common."""
     counts, order = even_pick(count)(mixture.weights), rng.permutation(count)
     of = np.repeat(np.arange(len(counts)), counts)[order]
@@ -280,7 +280,7 @@ def _close_together(points: Array, places: Integers, kept: Sequence[int], most: 
             joined = joined * parts + np.minimum(column * parts, parts - 1).astype(np.int64)
         return np.unique(joined, return_inverse=True)[1]
 
-    # so many parts that cells cannot be told apart by one number any more are never needed
+    # this many parts that cells cannot be told apart by one number any more are never needed
     finest = int(
         2.0 ** (60.0 / max(len(free), 1)) / (fixed.max() + 1.0) ** (1.0 / max(len(free), 1))
     )

@@ -110,7 +110,7 @@ def condition(
     model: Hyperparameters,
     smooth: Array | None = None,
 ) -> Conditioned:
-    """Condition one model on the measurement, Laplace noise taken for what it is; of many numbers, each of
+    """Condition one model on the measurement, Laplace noise modelled exactly; of many numbers, each of
     which says little, for normal noise of its std.
 
     Parameters

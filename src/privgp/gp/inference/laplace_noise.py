@@ -1,4 +1,4 @@
-"""Laplace noise on measured numbers, taken for what it is: expectation propagation.
+"""Laplace noise on measured numbers, modelled exactly: expectation propagation.
 
 Laplace noise of std sigma is mostly smaller than normal noise of the same std and now and then much
 larger. For every measured number EP finds the normal noise, about a moved number, that stands for it

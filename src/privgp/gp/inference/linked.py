@@ -76,7 +76,7 @@ class Squares:
     repeats: Array
 
     def log_density(self, mean: Array, variance: Array) -> Array:
-        """Of every dispersion of the grid, up to a constant, (grid,).
+        """For every dispersion of the grid, up to a constant, (grid,).
 
         With m_i the mean of a count, ``sum e_i (y_i - middle)^2`` is ``sum e_i (m_i - middle)^2``, plus
         ``2 sum e_i (m_i - middle) (y_i - m_i)``, which the measured sums of counts tell, plus what
@@ -116,7 +116,7 @@ def cautious(logs: Array) -> float:
 
 
 def average_over(models: Sequence[Hyperparameters], logs: Array) -> tuple[Hyperparameters, ...]:
-    """The models, each with a dispersion of its own: together they have its distribution."""
+    """The models, each with its own dispersion: together they have its distribution."""
     order = np.random.default_rng(4).permutation(len(models))
     weights = np.array([models[i].weight for i in order])
     levels = (np.cumsum(weights) - 0.5 * weights) / weights.sum()

@@ -130,7 +130,7 @@ def _log_posterior(f: Functionals, measurement: Measurement, prior: Prior, z: Ar
 def _weigh_by_all(
     f: Functionals, measurement: Measurement, models: Sequence[Hyperparameters], weights: Array
 ) -> tuple[Hyperparameters, ...]:
-    """The few that stand for all, weighted by the evidence of all numbers."""
+    """The few that represent all, weighted by the evidence of all numbers."""
     numbers = replace(measurement, is_laplace=False, energy=None)
     some = sample(f, numbers, SECOND)
     kept, logs = [], []

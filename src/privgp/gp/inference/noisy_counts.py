@@ -1,4 +1,4 @@
-"""The Gaussian process behind counts in the bins of a grid, each with noise of its own.
+"""The Gaussian process behind counts in the bins of a grid, each with its own noise.
 
 Bin c has a Poisson number of points of mean ``e_c exp(f(c))``, and that number plus noise is known. The
 likelihood of f(c) is the sum over all numbers of points. Expectation propagation finds for every bin the
@@ -35,7 +35,7 @@ STEP, LEAST = (
 MANY, CLEAR = (
     300.0,
     20.0,
-)  # from this count on, and so many stds of the noise, a normal stands for it
+)  # from this count on, and this many stds of the noise, a normal stands for it
 SHARES = (0.9,) * 6 + (0.6,) * 6 + (0.3,) * 8  # of the way, step by step
 CLOSE = 0.02
 LEVEL_STD = 2.0  # of the level of f about that of an even spread
@@ -93,7 +93,7 @@ class NoisyCounts:
 
     @cached_property
     def log_likelihood(self) -> Array:
-        """Of the noisy counts, where these are few, at every mean count of the grid, (bins, steps)."""
+        """For the noisy counts, where these are few, at every mean count of the grid, (bins, steps)."""
         few = self.values[~self.is_many]
         numbers = np.arange(np.exp(self.grid[-1]) + 1.0)
         poisson = np.exp(

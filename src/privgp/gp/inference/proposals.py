@@ -130,7 +130,7 @@ def _at_least_prior(precision: Array) -> Array:
 
 
 def thin_weights(weights: Array, count: int) -> Iterator[tuple[int, float]]:
-    """About ``count`` indices that stand for all: the heavy ones, and a systematic sample of the
+    """About ``count`` indices that represent all: the heavy ones, and a systematic sample of the
     others, which share their weight equally."""
     heavy = weights >= 1.0 / count
     for i in np.flatnonzero(heavy):

@@ -182,7 +182,7 @@ def kernel_from(value: object, depth: int = 0) -> Kernel:
     value
         The value of JSON, trusted in nothing.
     depth
-        How many sums and products it stands in.
+        How many sums and products contain it.
 
     Raises
     ------

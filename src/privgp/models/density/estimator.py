@@ -69,7 +69,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     ledger : Account, optional
         The account of these data, which every fit charges before it draws.
     random_state : int, optional
-        For simulations only: reproducible noise, and a guarantee that says so.
+        For simulations only: reproducible noise, and a guarantee that states this.
 
     Attributes
     ----------

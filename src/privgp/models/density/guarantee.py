@@ -14,7 +14,7 @@ ASSUMPTIONS = (
 
 
 def density_guarantee(plan: Plan, bins: int, *, simulated: bool) -> Guarantee:
-    """Of noisy sums of the numbers of points in the bins of a grid.
+    """The guarantee of noisy sums of the numbers of points in the bins of a grid.
 
     Replacing one point moves two counts by 1, so every sum of counts with weights of norm at most 1 by
     at most 2: what the plan states as the change of one output.

@@ -83,7 +83,7 @@ class PrivateFunction(KeptEstimator):
     protect : "outputs" (X is public), or "records": inputs private too, at most 4,000 points.
     domain : with records, (low, high), or one such pair per input; questions outside are refused.
     ledger : the Account of these data, which every fit charges for all answers; None: none.
-    random_state : for simulations only: ordinary noise, and a guarantee that says so.
+    random_state : for simulations only: ordinary noise, and a guarantee that states this.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class PrivateFunction(KeptEstimator):
     random_state: RandomState = None
 
     def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the data; the first release spends the budget, and every fit has one of its own.
+        """Take the data; the first release spends the budget, and every fit has its own.
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepare(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
@@ -118,7 +118,7 @@ class PrivateFunction(KeptEstimator):
         return self
 
     def release(self, X_new: Table) -> Array:
-        """The function at these points, (points,), the same for ever; kept before it is returned."""
+        """The function at these points, (points,), always the same; kept before it is returned."""
         return self._ask(X_new)
 
     def plot(

@@ -116,7 +116,7 @@ class RowsModel(Published):
         budget: tuple[float, float] | None,
         aside: Aside = NOTHING,
     ) -> Self:
-        """Measure rows of new people; with a ``budget`` of its own, the same rows again."""
+        """Measure rows of new people; with a ``budget``, the same rows again."""
         self._check_call(
             X, y, groups, **aside.roles
         )  # whose memory a frame in memory need not share

@@ -165,8 +165,7 @@ class FileInputs:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of many files as one table. ``inputs``, ``groups``, ``exposure`` and ``weights`` are public (but
-    for the inputs of private records), ``output`` is private: it is read by whoever works on a block of rows, and
+    """Columns of many files as one table. ``inputs``, ``groups``, ``exposure`` and ``weights`` are public (except for the inputs of private records), ``output`` is private: it is read by the worker on a block of rows, and
     nowhere else."""
 
     inputs: FileInputs
@@ -184,7 +183,7 @@ class Table:
 def columns_to_plan(
     model: Published, X: UserData, groups: UserData = None, aside: Aside = NOTHING
 ) -> tuple[Any, Any, Aside]:
-    """X, groups and what is beside them of a ``plan``: in memory if they were in files. Of private records their
+    """X, groups and what is beside them of a ``plan``: in memory if they were in files. For private records their
     number."""
     if not isinstance(X, FileInputs):
         return X, groups, aside
@@ -428,7 +427,7 @@ def fit_table(
 
 
 def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
-    """Fit made-up outputs, measured as planned: whatever would stop a release stops this first."""
+    """Fit simulated outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs, table.groups
     if is_read_in_blocks(X, model):
         rehearse_rows(model, plan, _rows_in_blocks(model, X, groups)[1])

@@ -90,7 +90,7 @@ def row_count(X: UserData) -> int:
 
 
 def uses_tally(model: Published, rows: int) -> bool:
-    """Whether so many rows are reduced to a tally: past some number, or where ``most_rows`` of a person
+    """Whether this many rows are reduced to a tally: past some number, or where ``most_rows`` of a person
     are used."""
     usual = all(
         getattr(model, name, "posterior") == "posterior" for name in ("objective", "reconstruct")
@@ -158,7 +158,7 @@ class Tallied:
     def of(
         cls, model: Published, source: Source, counts: tuple[int, ...], plan: Plan | None = None
     ) -> Tallied:
-        """On a grid of their own, or on that of a plan."""
+        """On their own grid, or on that of a plan."""
         engine, known = engine_of(getattr(model, "engine", None)), tally_of_plan(plan)
         if known is None or known.inputs != source.kinds:
             return cls(tally_rows(source, engine), counts, source, engine)

@@ -1,4 +1,4 @@
-"""A plan is bound to what it was made for, and measured only if that is what it is used for."""
+"""A plan is bound to what it was made for, and measured only if it is used for that."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PublicRows:
 
 
 def from_inputs_alone(method: Method) -> Method:
-    """Tell whoever gives y, or anything else by its place, to a method that takes X alone and names."""
+    """Refuse a caller who gives y, or anything else by its place, to a method that takes X alone and names."""
     by_name = [each.name for each in signature(method).parameters.values() if each.kind is BY_NAME]
 
     @wraps(method)
@@ -99,7 +99,7 @@ def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
         one._question(rows.columns)  # refuses parameters that no plan was made with
     asked = model._parameters(rows.columns)
     learned = replace(asked, hyperparameters="learned")
-    # Whoever writes a file can write its fingerprint too: what the promise rests on is compared.
+    # Anyone who writes a file can write its fingerprint too: what the promise rests on is compared.
     same = (
         plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
         and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))

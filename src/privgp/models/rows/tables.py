@@ -76,7 +76,7 @@ def example_records(X: Any, domain: Any, y_bounds: UserData) -> tuple[object, Ar
 
 def rehearsal_inputs(model: Any, X: UserData) -> Any:
     """Inputs to rehearse with: private ones in the middle of what was declared, public ones as they
-    are. Of private ones, the number and the names of columns alone are used."""
+    are. For private ones, the number and the names of columns alone are used."""
     if model.x_bounds is None:
         return X
     inputs, rows = records_to_plan(model).inputs_, len(X)

@@ -1,7 +1,7 @@
 """Rows of a further measurement: what is known of them, which batch they are, and what was measured
 before.
 
-Public inputs are recognised by their fingerprint, and what was measured stands below each other.
+Public inputs are recognised by their fingerprint, and what was measured is stacked.
 Private records are recognised by nothing but their number: the same sums are measured every time,
 those of different records are added and those of the same records are averaged.
 """
@@ -156,7 +156,7 @@ class PublicInputs:
         coming = self._seen() if new else self.planned[:0]
         seen = np.vstack([np.repeat(f.nodes, counts, axis=0), coming])
         priors = initial_priors(seen, question, learned=question.adapts)
-        # All classes are measured alike and leave as much unknown: the first one stands for all.
+        # All classes are measured alike and leave as much unknown: the first one represents all.
         about: Any = answer
         measured = replace(part.measurement, values=part.measurement.values - about.at_zero(f))
         told = about.without_link or _without_link(f, measured, question, priors)

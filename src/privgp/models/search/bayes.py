@@ -52,7 +52,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
 
     Parameters
     ----------
-    estimator : scikit-learn classifier or regressor, which predicts every record by itself; without
+    estimator : scikit-learn classifier or regressor, which predicts every record separately; without
         validation records a PrivateGPRegressor, PrivateGPClassifier, PrivateFunction or PosteriorPaths.
     space : dict of ``(low, high)``, ``(low, high, "log-uniform")`` or a list of values.
     epsilon, delta : the whole budget, of all scores and of the choice together.
@@ -71,7 +71,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
     state_file : a file that lets a killed search go on without paying again.
     progress : True for a bar, or a function that is called with the number of steps done.
     ledger : the Account of the private records, which a fit charges before it draws; None: none.
-    random_state : for simulations only: ordinary noise, and a guarantee that says so.
+    random_state : for simulations only: ordinary noise, and a guarantee that states this.
 
     Attributes
     ----------

@@ -30,14 +30,14 @@ ALONE = {
 VALIDATION_ASSUMPTIONS = (
     "the number of validation records is public",
     "models are trained without the validation records, on data that are public or protected "
-    "separately, and predict every record by itself",
+    "separately, and predict every record separately",
     "the settings, the loss and its bounds and the budget were chosen without looking at the "
     "validation records",
 )
 
 
 def loss_of(estimator: object, scoring: object, loss_bounds: object) -> Loss:
-    """The loss that was asked for: accuracy unless given, for classifiers."""
+    """The loss that was asked for: accuracy by default, for classifiers."""
     if scoring is None and not is_classifier(estimator):
         raise ValueError(
             "scoring must be given for a regressor: 'squared_error', 'absolute_error' or a function "
@@ -63,7 +63,7 @@ def candidates_of(param_grid: object) -> list[dict[str, Any]]:
 def compares_outputs(estimator: object) -> bool:
     """Whether candidates are compared by outputs at public inputs, of which predictions are linear.
 
-    An estimator that spends nothing by itself counts as one: ``check_private`` refuses it in words.
+    An estimator that spends nothing on its own counts as one: ``check_private`` refuses it in words.
     """
     if not has_private_rows(estimator):
         return True

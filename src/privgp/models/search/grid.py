@@ -70,7 +70,7 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         (y, prediction), called with one record at a time.
     loss_bounds : (low, high), bounds of one record's loss, declared.
     ledger : the Account of the private data, which every fit charges before it draws; None: none.
-    random_state : for simulations only, and the guarantee says so.
+    random_state : for simulations only, and the guarantee states this.
 
     Attributes
     ----------

@@ -305,12 +305,12 @@ def budget_after(search: Search, spent: float, spent_delta: float = 0.0) -> tupl
 
 
 def rehearse_release(model: SpendsAtFit, rows: PrivateRows) -> Guarantee:
-    """Release made-up values, so that whatever would stop a release stops it before anything is spent.
+    """Release simulated values, so that whatever would stop a release stops it before anything is spent.
 
     Returns
     -------
     Guarantee
-        What the model guarantees by itself.
+        What the model guarantees on its own.
 
     """
     X, count, domain = rows.inputs, rows.dealt.rows, rows.dealt.domain
@@ -330,7 +330,7 @@ def promise_of(
     search
         With the whole budget.
     own
-        What one candidate's release guarantees by itself.
+        What one candidate's release guarantees on its own.
     chosen
         The cost of the choice.
     left

@@ -32,7 +32,7 @@ Functions = Annotated[int, Within(1, MOST_CLASSES)]
 class RecordSums(Sums):
     """Sums over records that are private with their inputs.
 
-    ``classes``: of labels, each with sums of its own; 1 where one function says it all.
+    ``classes``: of labels, each with its own sums; 1 where one function says it all.
     """
 
     people: ClassVar[None] = None
@@ -82,7 +82,7 @@ def about_even_std(noise_std: float, classes: int) -> float:
 
 # The largest weight at which the energy is free: between two bins 3 + w^2 must not exceed 4.
 ENERGY_WEIGHT = 1.0
-MOST_NODES = 400  # in all, where a bin has more than one
+MOST_NODES = 400  # in total, where a bin has more than one
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class BinSums(Sums):
         return rounding(self.rows + 4) * self.rows
 
     def worst_neighbours(self) -> tuple[Array, Array]:
-        """Equal outputs but for one in the first bin."""
+        """Equal outputs except for one in the first bin."""
         return -self.matrix[0], self.matrix[0]
 
 

@@ -1,7 +1,7 @@
 """What earlier measurements tell, for a plan that builds on them.
 
 At public inputs every model that they left plausible is conditioned on them: a new measurement is
-chosen for what is still unknown. Of private records the same sums are measured again, and all of them
+chosen for what is still unknown. For private records the same sums are measured again, and all of them
 are one measurement. All of it is public, and none of it matters to privacy.
 """
 
@@ -129,7 +129,7 @@ class Earlier:
 
     @cached_property
     def plausible(self) -> list[Hyperparameters]:
-        """A few models that stand for all: a systematic sample, by weight."""
+        """A few models that represent all: a systematic sample, by weight."""
         weights = np.array([model.weight for model in self.models])
         steps = (np.arange(MODELS) + 0.5) / MODELS * weights.sum()
         places = np.minimum(np.searchsorted(np.cumsum(weights), steps), len(weights) - 1)

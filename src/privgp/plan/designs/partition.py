@@ -73,7 +73,7 @@ def _between(number: int, ladder: Sequence[int]) -> list[int]:
 
 
 def _coordinates(hypotheses: Sequence[Hypothesis], mass: Array) -> Array:
-    """Inputs as points whose squared distance is the prior's, but for its weak directions."""
+    """Inputs as points whose squared distance is the prior's, except for its weak directions."""
     per_row = np.maximum(mass, 1e-300)[:, None]
     places = np.hstack(
         [_principal(np.sqrt(h.weight) * h.factor / per_row, mass) for h in hypotheses]

@@ -152,7 +152,7 @@ class RecordsModel(DomainModel):
         kernel = rounding_error(self.kernel, self.widths)
         solved = n * kernel * v + (2.0 * UNIT_ROUNDOFF + 4.0 * n * rounding(3 * n + 8)) * (v + s2)
         if not solved < 0.5 * s2:
-            raise ValueError("noise_variance is too small for exact weights of so many records.")
+            raise ValueError("noise_variance is too small for exact weights of this many records.")
         return solved, math.sqrt(n) / (s2 - solved)
 
 
@@ -261,7 +261,7 @@ class CheckedFactor:
         return FactorRows(points, np.hstack([side, corner]), residual)
 
     def holds(self) -> bool:
-        """Whether the residual of all rows is what it is said to be, and small enough."""
+        """Whether the residual of all rows is as stated, and small enough."""
         lower, v = self._factor.times(np.eye(self._factor.size)), variance(self.kernel)
         apart = lower @ lower.T - values_by_differences(self.kernel, self.points, self.points)
         apart.flat[:: len(lower) + 1] -= NUGGET * v

@@ -130,7 +130,7 @@ class ArrayInputs:
 
 @dataclass(frozen=True, repr=False)
 class FileColumns:
-    """Inputs in files, which whoever works on a block reads."""
+    """Inputs in files, which the worker on a block reads."""
 
     files: Files
     names: tuple[str, ...]

@@ -1,5 +1,5 @@
-"""What public columns of a table in files are, and where the kernel has their rows. Every cell is read by
-itself, so that files, batches and memory give the same numbers."""
+"""What public columns of a table in files are, and where the kernel has their rows. Every cell is read
+separately, so that files, batches and memory give the same numbers."""
 
 from __future__ import annotations
 

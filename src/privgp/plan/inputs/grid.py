@@ -20,7 +20,7 @@ SHARES = np.array([0.001, 0.01, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.9
 BINS = 4096  # from which these are chosen
 MOST_WHOLE = 1024  # whole numbers along one input that have a cell each
 MOST_STEPS, LEAST_STEPS = 2**14, 4  # along one input
-CELLS = 2**17  # about so many at most, unless whole numbers alone make more
+CELLS = 2**17  # about this many at most, unless whole numbers alone make more
 MOST_KEYS = 2**46  # of a grid, so that floats in files hold them beside a class of people
 FINE = 30  # bits of a place within the grid
 OTHER_UNITS = "the inputs of some rows are not finite: choose other units."
@@ -29,7 +29,7 @@ TOO_MANY = "the input columns have too many levels together: leave some of them 
 
 @dataclass(frozen=True)
 class Axis:
-    """One input: straight lines between ``knots``, each of so many whole steps.
+    """One input: straight lines between ``knots``, each of this many whole steps.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Grid:
     axes: tuple[Axis, ...]
 
     def __post_init__(self) -> None:
-        """Refuse more cells than keys can tell apart."""
+        """Refuse more cells than keys can distinguish."""
         product = 1
         for axis in self.axes:
             product *= axis.count
@@ -158,7 +158,7 @@ class Limits:
 
     @classmethod
     def of(cls, numbers: Array) -> Limits:
-        """Of rows, (rows, inputs)."""
+        """The same for rows, (rows, inputs)."""
         whole = np.all(numbers == np.floor(numbers), axis=0)
         return cls(numbers.min(axis=0), numbers.max(axis=0), whole)
 

@@ -41,7 +41,7 @@ class Inputs:
 
     @classmethod
     def of(cls, table: Table | None, declared: Any) -> Self | None:
-        """What the columns of a public table are: as declared, else what they plainly are.
+        """What the columns of a public table are: as declared, or inferred.
 
         None if all of them are numbers anyway, or if they are no table's.
         """
@@ -112,7 +112,7 @@ class Inputs:
 
     @property
     def dimensions(self) -> int:
-        """How many inputs vary by themselves."""
+        """How many inputs vary on their own."""
         return max(1, sum(column.dimensions for column in self.columns))
 
     @property
@@ -320,13 +320,13 @@ def _refuse_others(table: Table | None) -> None:
 
 
 def _plain(table: Table, name: str) -> tuple[tuple[str, ...], str, object]:
-    """What a column plainly is."""
+    """The inferred kind of a column."""
     cells = table.column(name)
     kind = kind_of(cells)
     if kind is None:
         raise ValueError(
-            f"column {name!r} holds neither numbers nor dates, truth values or text alone: say what "
-            "it is with columns, or leave it out."
+            f"column {name!r} holds neither numbers nor dates, truth values or text alone: declare "
+            "its kind with columns, or leave it out."
         )
     if kind == "category":
         levels = levels_of(cells[~cells_without_value(cells)])

@@ -16,7 +16,7 @@ from privgp.types import Array, Integers
 
 BLOCK = 2048  # rows of a chunk: its kernel values stay in the processor's cache
 LARGEST = 2**16  # rows of a chunk that holds whole people
-STREAMED = 20_000  # past so many rows they are streamed by themselves
+STREAMED = 20_000  # past this many rows they are streamed on their own
 MANY = 2**18  # rows of a block at most
 PER_WORKER = 4  # blocks, so that none waits long for the last
 

@@ -58,7 +58,7 @@ class Grouped:
 
     @classmethod
     def of(cls, keys: Integers, sums: Integers, lows: Array, highs: Array) -> Self:
-        """Of rows, or of parts of cells."""
+        """From rows, or from parts of cells."""
         if not len(keys):
             return cls(keys, sums, lows, highs)
         order = np.argsort(keys, kind="stable")
@@ -289,7 +289,7 @@ def _are_shares(weights: Array, shape: tuple[int, ...]) -> bool:
 def find_rungs(weights: Array) -> Integers:
     """The class of every row's sample weight, (rows,): rows of different classes lie in different cells.
 
-    Up to 16 weights are told apart. Of more, those in one sixteenth of all rows are alike, and each
+    Up to 16 weights are distinguished. Beyond that, those in one sixteenth of all rows are alike, and each
     counts as the mean of its cell.
 
     Parameters

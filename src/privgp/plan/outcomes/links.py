@@ -52,7 +52,7 @@ def latent_prior(link: Link, prior: Prior, *, default: bool) -> Prior:
     )
 
 
-# Of a rate over the unit: a level and a function of a quarter of the bounds' width, two units, each.
+# For a rate over the unit: a level and a function of a quarter of the bounds' width, two units, each.
 MOST_VARIANCE = 0.5
 
 

@@ -69,7 +69,7 @@ def rate_priors(
     plain: tuple[int, ...] = (),
     widths: tuple[int, ...] = (),
 ) -> tuple[Prior, ...]:
-    """One prior per input map. The noise variance is that of a count over its mean: 1 unless given.
+    """One prior per input map. The noise variance is that of a count over its mean: 1 by default.
 
     ``plain``: inputs that are not ranked; ``widths``: of inputs that share a lengthscale.
     """

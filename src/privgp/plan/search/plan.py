@@ -15,7 +15,7 @@ from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.noise import GaussianNoise
 from privgp.types import Array
 
-CHANCE = 3.0  # theorems hold but for probability delta + e^-3, 5%
+CHANCE = 3.0  # theorems hold except with probability delta + e^-3, 5%
 ASSUMED: dict[str, float | None] = {
     "lengthscale": 0.3, "smoothness": 2.5, "observation_std": 0.1, "correlation": None,
     "prior_mean": None, "prior_std": None, "A": None, "tau": None,
@@ -61,7 +61,7 @@ class SearchPlan:
 
     def theorem_bounds(self, a: float = CHANCE) -> dict[str, float]:
         """The utility theorems of Kusner's algorithms, in units of the score; empty for others.
-        Each holds but for probability delta + e^-a. ``setting``: how far the posterior mean at the
+        Each holds except with probability delta + e^-a. ``setting``: how far the posterior mean at the
         chosen setting may fall short (theorem 2); ``value``: and the released value (4, 6)."""
         if self.constants is None:
             return {}

@@ -32,7 +32,7 @@ from privgp.privacy.sensitivity import (
 )
 from privgp.types import Array, Integers
 
-# Columns of unit norm, but for rows so far from all inducing inputs that they say little of them.
+# Columns of unit norm, except for rows so far from all inducing inputs that they say little of them.
 LEAST_NORM = 0.1
 RESIDUAL_ROWS = 2048  # sampled, for what the inducing inputs leave out
 

@@ -40,12 +40,12 @@ SAMPLE = 8192  # rows from which scales and inducing inputs are chosen
 MOST_MEASURED = 120  # sums: more cost time in proportion
 TARGETS = 1024  # of these, where accuracy is reported unless targets are given
 ROUNDS = 30  # of k-means
-USUAL, MOST_USUAL = 75, 300  # inducing inputs: for each column, and in all
+USUAL, MOST_USUAL = 75, 300  # inducing inputs: for each column, and in total
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """A plan but for its pass over the rows: what is measured of each row is fixed. ``people``:
+    """A plan except for its pass over the rows: what is measured of each row is fixed. ``people``:
     whether some rows may be one person's."""
 
     question: Question

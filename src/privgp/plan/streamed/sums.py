@@ -100,7 +100,7 @@ class StreamedSums(Sums):
         return f"through {count} inducing inputs"
 
     def worst_neighbours(self) -> tuple[Array, Array]:
-        """Equal outputs but for the person with the columns that reach furthest."""
+        """Equal outputs except for the person with the columns that reach furthest."""
         other = self.change - 1.0
         return self.with_energy(-self.worst, 1.0), self.with_energy(other * self.worst, other**2)
 
@@ -113,7 +113,7 @@ class StreamedGroups(StreamedSums):
     columns: GroupColumns
 
     def sensitivity(self) -> float:
-        """In the sum of absolute values. Of a person's rows each moves its own share of it."""
+        """In the sum of absolute values. Each of a person's rows moves its own share of it."""
         moved = total_sensitivity(
             np.array([self.largest]), np.array([self.energy_weight]), self.change
         )

@@ -180,7 +180,7 @@ def _kind_of_steps(steps: Mapping[str, Any]) -> str:
 
 
 def domain(core: Mapping[str, Any]) -> str:
-    """The declared bounds of private inputs; empty where inputs are public. Of inputs that are not all
+    """The declared bounds of private inputs; empty where inputs are public. For inputs that are not all
     numbers, what each is, as the kernel's coordinates mean nothing to a reader."""
     if "inputs" in core["bounds"] and "inputs" in core:
         return "; ".join(core["inputs"])

@@ -42,7 +42,7 @@ class Mesh:
 
     @classmethod
     def of_degrees(cls, degrees: Array, shape: tuple[int, int]) -> Self:
-        """Of latitudes and longitudes (points, 2), each between -180 and 180, made continuous."""
+        """From latitudes and longitudes (points, 2), each between -180 and 180, made continuous."""
         if not np.all(np.isfinite(degrees)):
             raise ValueError(NOT_ON_EARTH)
         latitudes, longitudes = degrees.T.reshape(2, *shape)

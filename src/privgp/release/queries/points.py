@@ -93,7 +93,7 @@ def _thresholds(release: Release, threshold: Any) -> list[float]:
 
 
 def intervals(release: Release, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
-    """The ends of the interval of every quantity at every row by itself."""
+    """The ends of the interval of every quantity at every row separately."""
     found = [each.ends(X, levels)[1:] for each in each_quantities(release)]
     low, high = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
     return squeeze(release, low, 1), squeeze(release, high, 1)
@@ -117,7 +117,7 @@ def band(release: Release, X: Array, levels: Sequence[float]) -> tuple[Array, Ar
 
 
 def _stretch(each: Quantities, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
-    """The band of every quantity of one outcome, each by itself, (rows, quantities)."""
+    """The band of every quantity of one outcome, each separately, (rows, quantities)."""
     points = X
     if len(X) > COARSE:
         one = np.zeros(len(X), dtype=np.int64)

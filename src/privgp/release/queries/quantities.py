@@ -61,7 +61,7 @@ class Quantities(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the quantities; empty for one that needs none."""
+        """Names of the quantities; empty for one that needs none."""
         ...
 
     def draw(self, X: Array, pick: Pick, rng: Random) -> Array:

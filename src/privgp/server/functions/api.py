@@ -41,7 +41,7 @@ def function(s: Served, who: Anybody, number: str) -> Row:
 
 @router.post("/functions/{number}/ask", response_model=shapes.Values)
 def ask(s: Served, who: Anybody, number: str, asked: PointsAsked) -> Row:
-    """The values at these points, of paths one list each: free, and the same for ever."""
+    """The values at these points, of paths one list each: free, and always the same."""
     row = s.store.function(who, number)
     if len(asked.points) > s.settings.max_function_points:
         raise Refused(422, f"At most {s.settings.max_function_points} points at a time.")

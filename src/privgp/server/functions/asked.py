@@ -49,7 +49,7 @@ class Prior(Asked):
 
 
 class FunctionAsked(Prior):
-    """The posterior mean as one noisy function. ``inducing``: so many numbers fix it, and any number
+    """The posterior mean as one noisy function. ``inducing``: this many numbers fix it, and any number
     of points is then answered; otherwise as many as the server allows."""
 
     kind: Literal["function"]

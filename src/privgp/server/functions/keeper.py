@@ -48,7 +48,7 @@ class Keeper:
         return self.settings.states / f"{number}.private-state"
 
     def ask(self, row: Row, points: list[list[float]]) -> Array:
-        """The answers at these points, the same for ever."""
+        """The answers at these points, always the same."""
         number = row["id"]
         with self._lock:
             busy = self._busy.setdefault(number, Lock())

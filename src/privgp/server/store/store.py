@@ -394,7 +394,7 @@ class Store(Keys, Jobs, Events, Titles):
         return self._of_dataset(s.functions, dataset)
 
     def note_points(self, number: str, points: int) -> None:
-        """Know that so many points were answered, or more."""
+        """Know that this many points were answered, or more."""
         c = s.functions.c
         fewer = and_(c.id == number, c.points < points)
         self._write(update(s.functions).where(fewer).values(points=points))

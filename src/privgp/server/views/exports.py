@@ -96,7 +96,7 @@ def script_of(release: Release, output: str, file: str) -> str:
         "# What was promised:",
         *_comment(promise.describe().splitlines()),
         "#",
-        "# How it was made, by whoever holds the private table:",
+        "# How it was made, by the custodian of the private table:",
         *_comment(_constructor_lines(release)),
         "#",
         "# What the plan said before anything was spent:",

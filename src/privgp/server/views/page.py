@@ -71,7 +71,7 @@ def _sentence(text: str) -> str:
 
 
 def render_release(release: Release, output: str, name: str, unit: str = "") -> str:
-    """The HTML of a release. ``output``: its name on the axes; ``name``: what it is called."""
+    """The HTML of a release. ``output``: its name on the axes; ``name``: its title."""
     styles = [_inside(each, "style") for each in STYLES]
     scripts = [_inside(each, "script") for each in SCRIPTS]
     numbers = json.dumps(view(release, output), allow_nan=False).replace("<", "\\u003c")

@@ -173,7 +173,7 @@ class ArrayOutcomes:
 
 @dataclass(frozen=True, repr=False)
 class FileOutcomes:
-    """Outcomes in files, which whoever works on a block reads; private, so they are handed on sealed.
+    """Outcomes in files, which the worker on a block reads; private, so they are handed on sealed.
 
     Attributes
     ----------

@@ -55,7 +55,7 @@ class Contents:
     _: KW_ONLY
     stated: Guarantee | None = added_field(None)
 
-    ADVICE: ClassVar[str] = "."  # for whoever asks for too many points
+    ADVICE: ClassVar[str] = "."  # for a caller who asks for too many points
 
     @property
     def most(self) -> float:

@@ -171,7 +171,7 @@ class PathSampler:
         return np.asarray(mean + normals @ self._lower[first : self._asked, : self._asked].T)
 
     def holds(self, noise_variance: float) -> bool:
-        """Whether both factors are those of their matrices, but for rounding.
+        """Whether both factors are those of their matrices, except for rounding.
 
         Sums of their columns with random signs are compared: of others, one in 2^40 is not
         found.
@@ -250,7 +250,7 @@ class PathContents(Contents):
 
     @property
     def _lattice_std(self) -> float:
-        """Of the lattice noise that is added to every answer."""
+        """The std of the lattice noise that is added to every answer."""
         precision = self.model.precision(len(self.draws.factor))
         return math.sqrt(precision.lattice_nugget * variance(self.model.kernel))
 
