@@ -37,5 +37,5 @@ def test_cloaking_encloses_both_moves_and_is_smaller():
 
 
 def test_there_are_eight_panels():
-    names = [ax.get_title() for ax in figure_2(POINTS).axes]
+    names = [ax.get_title("left") for ax in figure_2(POINTS).axes]
     assert [name[:1] for name in names] == ["A", "C", "E", "G", "B", "D", "F", "H"]

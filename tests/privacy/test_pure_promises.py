@@ -211,7 +211,7 @@ def test_headline_registry_and_curve_of_a_certificate_agree(name):
         assert (delta == 0.0) == (epsilon >= 0.7), epsilon
     assert "included in epsilon" in told["mechanism"]["floating_point"]
     assert "delta" not in told["mechanism"]["floating_point"]
-    assert "epsilon = 0.7 and delta = 0: the promise is pure" in page(told)
+    assert "epsilon = 0.7 and delta = 0 (pure)" in page(told)
 
 
 def test_a_file_brings_back_the_promise_and_what_was_offered(tmp_path):
