@@ -128,6 +128,7 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "membership": made_up.membership,
     "rates": lambda _: of_page("rates", "counts.md"),
     "ledger": lambda _: of_page("ledger", "ledger.md"),
+    "districts": lambda _: of_page("districts", "averages.md"),
     "updates": updates,
     "several-outputs": several_outputs,
     "engine-schedule": schedule,

@@ -28,7 +28,7 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 RUN = {"python", "sh"}
-SHOWN = {"", "text", "json"}
+SHOWN = {"", "text", "json", "toml"}
 SKIPPED = {"make", "git", "cat", "cd", "ls", "pip", ".venv/bin/pre-commit"}
 FORBIDDEN = re.compile(r"\bsessions?\b|\bissue #|\btodo\b", re.IGNORECASE)
 
