@@ -43,8 +43,14 @@ def clipped_root(covariance: np.ndarray, **_: Any) -> np.ndarray:
 
 
 def centred_products(kernel: Any, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Kernel values from squared distances by matrix products about the mean of the points."""
-    return evaluate(kernel, X) if X is Z else evaluate(kernel, X, Z)
+    """Kernel values from squared distances by matrix products about the mean of X, as it once was.
+
+    ``evaluate`` centres its second argument and takes differences of one column alone: a column of
+    zeros, which changes no distance, prevents that.
+    """
+    zeros = ((0, 0), (0, X.shape[1] == 1))
+    left = np.pad(X, zeros)
+    return evaluate(kernel, left) if X is Z else evaluate(kernel, np.pad(Z, zeros), left).T
 
 
 CENTRED = (paths, "values_by_differences", centred_products)

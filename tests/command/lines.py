@@ -128,7 +128,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--protect": CHOICE, "--objective": CHOICE, "--reconstruct": CHOICE, "--mechanism": CHOICE, "--residuals": CHOICE,
     "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
-    "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"),
+    "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"), "--weights": ("", "nonsense", "cost"),
     "--max-change": POSITIVE, "--most-rows": COUNT, "--scheduler": ("", "nonsense", "host:8786"),
     "--dates": COLUMN_NAMES, "--booleans": COLUMN_NAMES, "--categories": (*COLUMN_NAMES, "age=", "age=a||b", "age=a|a"),
     "--places": (*COLUMN_NAMES, "age"), "--crs": ("EPSG:4326",),  # for places alone
@@ -186,6 +186,7 @@ BESIDE: dict[tuple[str, str], dict[str, str]] = {
     ("plan", "--x-bounds"): {"--protect": "records"},
     ("release", "--x-bounds"): {"--protect": "records"},
     ("plan", "--exposure"): {"--likelihood": "poisson", "--output": "cost"},
+    ("plan", "--weights"): {"--output": "cost"},
     ("release", "--exposure"): {"--likelihood": "poisson"},
     ("function create", "--domain"): {"--protect": "records"},
     ("function create", "--dominance"): {"--sensitivity": "varah"},

@@ -305,7 +305,7 @@ def test_bad_predictions(tmp_path: Path, visits: Path, release: Path, write: Wri
     refused(tmp_path, "predict", tmp_path, visits, *out, words=(".privgp",))
     refused(tmp_path, "predict", release, tmp_path / "no.csv", *out, words=("does not exist",))
     refused(
-        tmp_path, "predict", release, visits, "-o", tmp_path / "p.txt", words=(".nc or .geojson",)
+        tmp_path, "predict", release, visits, "-o", tmp_path / "p.txt", words=(".tif or .geojson",)
     )
     refused(tmp_path, "predict", release, visits, "-o", visits, "--force", words=("used twice",))
     refused(tmp_path, "predict", release, visits, *out, "--inputs", "age", words=("2 inputs",))

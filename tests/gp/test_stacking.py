@@ -45,7 +45,9 @@ def measured(law: str, people: bool) -> tuple[PrivateGPRegressor, list[Any], np.
 def test_stacked_covariances_are_those_of_the_rows(law, people, monkeypatch):
     """Two of three measurements are of the same rows: what outputs scatter is in both."""
     # what is learned does not matter
-    monkeypatch.setattr("privgp.release.learn.learn", lambda f, t, priors: (priors[0].start,))
+    monkeypatch.setattr(
+        "privgp.release.learn.learn", lambda f, t, priors, rough: (priors[0].start,)
+    )
     model, strategies, X = measured(law, people)
     rows = [s.matrix[:, s.index] * s.row_weights for s in strategies]
     W = np.zeros((sum(map(len, rows)), len(X)))

@@ -30,12 +30,12 @@ from privgp.release.at_targets import AtTargets, Cloaked
 from privgp.release.prediction import check_coverage
 from privgp.vault.measure import measure
 from tests.budgets import SetNoise
-from tests.models import FITS_AN_INPUT
+from tests.models import WEIGHS_ROWS
 
 
 @parametrize_with_checks(
     [PrivateGPRegressor(y_bounds=(-100, 100), hyperparameters="fixed")],
-    expected_failed_checks=lambda _: FITS_AN_INPUT,
+    expected_failed_checks=lambda _: WEIGHS_ROWS,
 )
 def test_every_check_of_scikit_learn_passes(estimator, check):
     check(estimator)

@@ -167,9 +167,9 @@ def test_weights_that_the_sensitivity_does_not_cover_are_refused(kind: str, tmp_
     parameters, people = KINDS[kind]
     plan = regressor(**parameters).plan(X, groups=people)
     strategy = plan.strategy
-    uneven = np.where(np.arange(40) == 7, 0.5, 1.0)
     bad = [
         replace(strategy, row_weights=-strategy.row_weights),
+        replace(strategy, row_weights=np.full(40, 1.01)),
         replace(strategy, energy_shares=strategy.energy_shares + 1.0),
         replace(strategy, energy_shares=-strategy.energy_shares),
         replace(strategy, energy_weight=-1.0),
@@ -179,7 +179,8 @@ def test_weights_that_the_sensitivity_does_not_cover_are_refused(kind: str, tmp_
     ]
     if people is not None:
         bad += [
-            replace(strategy, row_weights=strategy.row_weights * uneven),
+            replace(strategy, row_weights=np.ones(40)),  # a person's rows weigh 4, with noise for 1
+            replace(strategy, row_weights=np.where(np.arange(40) == 7, 1.0, strategy.row_weights)),
             replace(strategy, people=strategy.people - 1),
             replace(strategy, people=strategy.people + 40),
         ]
@@ -189,6 +190,35 @@ def test_weights_that_the_sensitivity_does_not_cover_are_refused(kind: str, tmp_
         )
         with pytest.raises(DamagedFile, match="cannot be loaded"):
             load_plan(tmp_path / "bad.plan")
+
+
+@pytest.mark.parametrize("kind", ["people", "people, laplace"])
+def test_larger_weights_in_a_file_are_hidden_by_more_noise(kind: str, tmp_path: Path) -> None:
+    """Rows of one person may weigh differently: the sensitivity is that of the weights in the file."""
+    parameters, people = KINDS[kind]
+    plan, path = regressor(**parameters).plan(X, groups=people), tmp_path / "forged.plan"
+    strategy, seventh = plan.strategy, np.arange(40) == 7
+
+    def load_with(weights: Any, noise: Any) -> Any:
+        other = with_part(plan, strategy=replace(strategy, row_weights=weights), noise=noise)
+        path.write_bytes(pack(CODEC.encode(other), PLAN))
+        return load_plan(path)
+
+    larger = np.where(seventh, 1.0, strategy.row_weights)
+    needed = noise_of(replace(strategy, row_weights=larger), plan.epsilon, plan.delta)
+    with pytest.raises(DamagedFile, match="parts do not make a plan"):
+        load_with(larger, plan.noise)
+    loaded = load_with(larger, needed)
+    # the other three rows of the person and this one, in one direction
+    B = strategy.matrix[:, strategy.index] * larger
+    moved = 2.0 * np.linalg.norm(B[:, 4:8].sum(axis=1), 1 if "laplace" in kind else 2)
+    assert loaded.strategy.sensitivity() >= moved
+    assert loaded.strategy.sensitivity() > 1.5 * strategy.sensitivity()
+    ratio = loaded.strategy.sensitivity() / strategy.sensitivity()
+    assert loaded.noise.std == pytest.approx(ratio * plan.noise.std, rel=1e-6)
+    smaller = load_with(np.where(seventh, 0.5, 1.0) * strategy.row_weights, plan.noise)
+    assert smaller.strategy.sensitivity() == strategy.sensitivity()  # that of another person
+    assert smaller.noise.std == pytest.approx(plan.noise.std)
 
 
 @pytest.mark.parametrize("kind", ["records", "records, laplace"])

@@ -263,7 +263,7 @@ def smallest_type(values: Any) -> np.ndarray:
 FAULTS: dict[str, tuple[str, Any]] = {
     "labels": ("values.entries", np.asarray),
     "a given loss": ("values.entries", np.asarray),
-    "validation inputs": ("questions.entries", np.asarray),
+    "validation inputs": ("scores.entries", np.asarray),
     "outputs": ("validate.numbers", smallest_type),
     "private inputs": (
         "validate._table",

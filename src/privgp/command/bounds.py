@@ -67,6 +67,7 @@ def bounds(
                 "column": output,
                 "bounds": [found.low, found.high],
                 "share": found.share,
+                "simulation": found.guarantee.is_simulation,
                 "guarantee": loads(found.guarantee.to_json()),
             }
             if out is not None:

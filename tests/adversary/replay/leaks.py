@@ -28,7 +28,7 @@ from privgp.command.errors import one_line
 from privgp.command.io.files import whole_file
 from privgp.command.io.screen import tell
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.certificate.page import promise_of
+from privgp.release.certificate.page import promise_sentence
 from privgp.release.certificate.wording import guideline
 from privgp.server import api, guard
 from privgp.server.app import _answer_refusal, _error
@@ -188,7 +188,7 @@ PLANTED: tuple[tuple[str, str, Callable[[Patch, Secret], None]], ...] = (
     ("certificate", r"certificate.json$|file c.json$|answer to .*/certificate$",
         changed(guideline, lambda facts, secret: {**facts, "threat_model": secret.text})),
     ("page", r"certificate.html$|file .*\.html$|answer to .*certificate.html$",
-        changed(promise_of, lambda text, secret: text + secret.text)),
+        changed(promise_sentence, lambda text, secret: text + secret.text)),
     ("written", r"file .*\.(csv|html|png)$", in_a_written_file),
     ("told", r"stdout of privgp (release|update|inspect|search|function|paths|predict)", in_what_is_told),
     ("refusal", r"stderr of privgp .*", changed(one_line, lambda text, secret: text + secret.text)),

@@ -51,11 +51,6 @@ class Component:
         return values(self.model.changes, self.nodes).T
 
     @cached_property
-    def _weights(self) -> Array:
-        """What carries k(x, Z) to the mean and to the square roots of what is known, (nodes, 1 + measured)."""
-        return np.column_stack([self.mean_weights, self.half.T])
-
-    @cached_property
     def _variance(self) -> float | None:
         """The prior variance without the changes, if it is the same everywhere."""
         return constant_variance(self.model.kernel)
@@ -70,16 +65,15 @@ class Component:
 
     def moments(self, X: Array, smooth: Array) -> tuple[Array, Array]:
         """Mean and variance of f at the rows of X, (rows,) each, given k(x, Z) without the changes."""
-        both, changes = smooth @ self._weights, self.model.changes
+        half, changes = self.carry(X, smooth, self.half.T), self.model.changes
         left: Array | float | None = self._variance
         if left is None:
             left = diagonal(self.model.kernel, self.model.input_map(X))
         if changes:
             own = values(changes, X)
-            both += own @ (self._heights @ self._weights)
             left = left + np.einsum("ij,ij->i", own, own)
-        half = both[:, 1:]
-        return both[:, 0].copy(), np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0)
+        variances = np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0)
+        return self.carry(X, smooth, self.mean_weights), variances
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def check_weights(weights: object, rows: int) -> Array | None:
         raise ValueError(f"sample_weight must be one number for each of the {rows} rows of X.")
     if not np.all((values > 0.0) & (values <= MOST_WEIGHT)):
         raise ValueError(
-            "sample_weight must be positive and finite in every row: leave out rows that count nothing."
+            "sample_weight must be positive and finite in every row: leave out rows of weight zero."
         )
     if values.max() > MOST_RATIO * values.min():
         raise ValueError(

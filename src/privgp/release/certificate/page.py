@@ -172,7 +172,7 @@ def _first_page(c: Facts) -> dict[str, Any]:
         ],
         "What is protected": f"{c['unit'][:1].upper()}{c['unit'][1:]}.",
         "What is not protected": c["not_protected"],
-        "How strong the protection is": Strong(promise_of(c)),
+        "How strong the protection is": Strong(promise_sentence(c)),
         "How accurate it is": utility(c) and f"{utility(c)[:1].upper()}{utility(c)[1:]}.",
         "What it rests on": [f"{each[:1].upper()}{each[1:]}." for each in c["assumptions"]],
         "How to verify": [
@@ -252,7 +252,7 @@ def _ledger_line(ledger: Facts | None) -> str | None:
     return f"entry {ledger['entry']} of dataset {ledger['dataset']}; head {ledger['head']}{signed}"
 
 
-def promise_of(c: Facts) -> str:
+def promise_sentence(c: Facts) -> str:
     """How strong the protection is, in two or three sentences."""
     delta = repr(c["delta"]) if c["delta"] else "0 (pure)"
     budget = f"differentially private with epsilon = {c['epsilon']!r} and delta = {delta}"

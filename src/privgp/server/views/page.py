@@ -16,7 +16,7 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike
 
 from privgp.release.certificate import certificate
-from privgp.release.certificate.page import promise_of, sections
+from privgp.release.certificate.page import promise_sentence, sections
 from privgp.release.certificate.wording import ROWS_PUBLIC
 from privgp.release.release import Release
 from privgp.server.views.view import view
@@ -55,7 +55,7 @@ def certificate_context(facts: dict[str, Any], output: str = "output") -> dict[s
     rows, budget = facts["data"]["rows"], f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}"
     size = f"{rows:,} rows, " if ROWS_PUBLIC in facts["public"] else ""
     return {
-        "promise": promise_of(facts),
+        "promise": promise_sentence(facts),
         "protected": _sentence(private),
         "not_protected": facts["not_protected"][0],
         "odds": 100.0 * facts["best_guess"],
