@@ -100,7 +100,7 @@ class Client:
             A ``.csv`` or ``.parquet`` file.
         epsilon, delta
             The total of all releases.
-        declared
+        **declared
             ``inputs``, ``output``, ``bounds`` and whatever else docs/server.md lists.
 
         """
@@ -129,7 +129,7 @@ class Client:
             Its name.
         epsilon, delta
             What the release would spend.
-        options
+        **options
             ``mechanism``, ``hyperparameters``, ``compare`` and whatever else docs/server.md lists.
 
         """
