@@ -119,7 +119,7 @@ def chosen_by_blocks(model: Any) -> Estimator:
     name = next(each for each in model.get_params() if each.endswith("length_scale"))
     search = PrivateGridSearchCV(
         model,
-        {name: [100.0, 0.01]},
+        {name: [1e4, 0.01]},
         method="permute-and-flip",
         epsilon=1000.0,
         delta=0.01,
