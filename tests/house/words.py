@@ -31,7 +31,7 @@ BANNED = {
     r"\bwhat it is\b(?! given| told)": "its kind",
     r"\bthat (?:is|are) there\b": "that exist",
     r"\bmade[- ]up\b": "simulated",
-    r"\berror bars?\b": "interval",
+    r"\b[Ee]rror bars?\b": "interval",
     r"\bin earnest\b": "in production",
     r"\ba place to ask\b": "a server",
     r"\b[Nn]o interval knows\b": "intervals do not account for this",

@@ -182,3 +182,20 @@ def test_a_mean_alone_is_the_mean_beside_a_std(settings):
     model = PrivateGPRegressor(y_bounds=(0, 10), epsilon=5.0, random_state=0, **settings).fit(X, y)
     at = np.linspace(-1, 11, 300)[:, None]
     np.testing.assert_array_equal(model.predict(at), model.predict(at, return_std=True)[0])
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_the_same_bits_after_a_file_and_in_any_memory_layout(columns, tmp_path):
+    rng = np.random.default_rng(columns)
+    X, at = rng.uniform(0, 10, (80, columns)), rng.uniform(-1, 11, (300, columns))
+    model = PrivateGPRegressor(y_bounds=(-1, 1), epsilon=5.0, random_state=0)
+    model.fit(X, np.sin(X[:, 0]))
+    expected = np.array(model.predict(at, return_std=True))
+    for layout in (np.asfortranarray(at), np.repeat(at, 2, axis=0)[::2]):
+        found = np.array(model.predict(layout, return_std=True))
+        np.testing.assert_array_equal(found, expected)
+    with pytest.warns(UserWarning, match="contains inputs"):
+        model.save(tmp_path / "a.privgp")
+    again = load(tmp_path / "a.privgp")
+    np.testing.assert_array_equal(np.array(again.predict(at, return_std=True)), expected)
+    np.testing.assert_array_equal(again.predict(at), expected[0])

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLOCK = 4096
-ERROR_BARS = "Error bars: 'privgp predict' gives intervals of the function, of new outputs with --observation."
-LABEL_BARS = "Error bars: 'privgp predict' gives the probability of every class and its interval."
+ERROR_BARS = "Intervals: 'privgp predict' gives those of the function; with --observation, those of new outputs."
+LABEL_BARS = "Intervals: 'privgp predict' gives the probability of every class with its interval."
 NO_OBSERVATION = "--observation does not go with labels, whose probability says it already."
 
 

@@ -399,6 +399,7 @@ def _square_distances_by_rows(X: Array, Z: Array) -> Callable[[slice], Array]:
         x, z = X[:, 0], Z[:, 0]
 
         return lambda rows: np.asarray(np.square(np.subtract.outer(x[rows], z)))
+    X, Z = np.ascontiguousarray(X), np.ascontiguousarray(Z)  # sums have the same bits in any layout
     centre = Z.mean(axis=0)
     X, Z = X - centre, Z - centre
     lengths, others = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
