@@ -160,7 +160,7 @@ def refuse_spenders(**arguments: Any) -> None:
         found = next(_spender_names(value, {}), None)
         if found is not None:
             raise ValueError(
-                f"{argument} contains {found}, which spends a budget of its own at every fit, once "
+                f"{argument} contains {found}, which spends its own budget at every fit, once "
                 "for every setting tried: fit it once beforehand and give it as a FrozenEstimator, "
                 "or choose its hyperparameters by PrivateGridSearchCV with method='measurement'."
             )
