@@ -1,4 +1,4 @@
-"""A search over validation records takes no estimator that spends a budget of its own at fit."""
+"""A search over validation records takes no estimator that spends its own budget at fit."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _nothing_is_fitted(monkeypatch):
         monkeypatch.setattr(f"privgp.models.{place}", spend)
 
 
-REFUSED = r"^estimator contains [A-Z]\w+, which spends a budget of its own at every fit"
+REFUSED = r"^estimator contains [A-Z]\w+, which spends its own budget at every fit"
 
 
 @pytest.mark.parametrize("name", NESTED)
