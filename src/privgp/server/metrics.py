@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from privgp.server.jobs.turns import Turns
 from privgp.server.store.store import Store
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 OTHER = "other"
-KIND = CONTENT_TYPE_PLAIN_0_0_4
+KIND = "text/plain; version=0.0.4; charset=utf-8"  # which every version of Prometheus reads
 
 
 class Metrics:
