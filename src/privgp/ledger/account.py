@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, and_, select
@@ -16,6 +17,7 @@ from privgp.ledger.errors import ChargeRefused, LedgerError
 from privgp.ledger.filter import Cost, Spent, decimal_below
 from privgp.ledger.signing import state_entry
 from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.protected import ONE_VALUE, VALUES_REPLACED
 
 if TYPE_CHECKING:
     from privgp.ledger.ledger import Ledger
@@ -270,16 +272,20 @@ class Account:
         """Refuse what protects something else than the charges before: they do not add up."""
         c = tables.entries.c
         charges = and_(c.dataset == self.dataset, c.kind == CHARGE)
-        first = select(c.guarantee).where(charges).order_by(c.number).limit(1)
-        text = connection.execute(first).scalar()
-        if text is None:
-            return
-        before = Guarantee.from_json(text)
-        if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
-            raise LedgerError(
-                f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
-                f"{guarantee.unit}: such promises do not add up, so open another account for it."
-            )
+        ordered = select(c.guarantee).where(charges).order_by(c.number)
+        for place in count():  # those of bounds, if any, and the first one of a release
+            text = connection.execute(ordered.offset(place).limit(1)).scalar()
+            if text is None:
+                return
+            before = Guarantee.from_json(text)
+            if not _adds_up(before, guarantee):
+                raise LedgerError(
+                    f"the account of dataset {self.dataset!r} protects {before.unit}, this would "
+                    f"protect {guarantee.unit}: such promises do not add up, so open another account "
+                    "for it."
+                )
+            if before.unit != VALUES_REPLACED.unit:
+                return
 
     def _add(
         self,
@@ -358,3 +364,12 @@ def _find_other_charge(connection: Connection, dataset: str, fingerprint: str | 
     asked = select(c.dataset).where(and_(c.fingerprint == fingerprint, c.dataset != dataset))
     found = connection.execute(asked.limit(1)).scalar()
     return None if found is None else str(found)
+
+
+def _adds_up(one: Guarantee, other: Guarantee) -> bool:
+    """Whether two guarantees protect the same, or one of them the values of a column and the other a unit
+    that holds at most one of these."""
+    units = {one.unit, other.unit}
+    if VALUES_REPLACED.unit in units and units <= {VALUES_REPLACED.unit, *ONE_VALUE}:
+        return True
+    return (one.unit, one.neighbours) == (other.unit, other.neighbours)
