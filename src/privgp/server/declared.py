@@ -223,7 +223,8 @@ class Declared(DatasetFields):  # type: ignore[misc]
 
     def with_bounds(self, *pairs: tuple[float, float]) -> Self:
         """The same with these bounds, one pair for every output."""
-        return self.model_copy(update={"bounds": pairs[0] if self.outcome == ONE else pairs})
+        bounds = pairs[0] if self.outcome == ONE else pairs
+        return type(self)(**{**self.model_dump(), "bounds": bounds})
 
     def path(self, settings: Settings) -> Path:
         return settings.tables / self.table

@@ -145,7 +145,7 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
 def releases(s: Served, who: Anybody, name: str) -> HTMLResponse:
     rows = api.releases(s, who, name)[::-1]
     titles = s.store.titles(*(row["id"] for row in rows))
-    shown = {"releases": rows, "functions": functions.functions(s, who, name)}
+    shown: Row = {"releases": rows, "functions": functions.functions(s, who, name)}
     shown |= {"headlines": {number: row["headline"] for number, row in titles.items()}}
     shown |= _dataset(s, who, name)
     return _page(s, who, "releases.html", DATASETS, tab="Releases", **shown)

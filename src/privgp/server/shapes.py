@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 Number = Annotated[str, Field(description="an identifier", examples=["0f3c" * 8])]
 Moment = Annotated[str, Field(description="in UTC, ISO 8601; empty: never")]
@@ -22,7 +23,7 @@ Columns = Annotated[
 EXAMPLES = json.loads(files("privgp.server").joinpath("examples.json").read_bytes())
 
 
-def add_example(schema: dict[str, object], model: type) -> None:
+def add_example(schema: JsonDict, model: type) -> None:
     """What a request or an answer looks like, for /openapi.json."""
     schema["examples"] = [EXAMPLES[model.__name__]] if model.__name__ in EXAMPLES else []
 

@@ -12,6 +12,7 @@ from privgp.models.paths import PosteriorPaths
 from privgp.server.declared import MOST_INPUTS, Asked, Declared, Finite
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
+from privgp.server.store.store import Row
 
 Size = Annotated[float, Field(ge=1e-30, le=1e30)]
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
@@ -81,9 +82,9 @@ class PathsAsked(Prior):
                 422, "Paths hide whole records: register the table with protect = records."
             )
         noise = self.variance if self.noise_variance is None else self.noise_variance
-        given = {"domain": declared.domain, "y_bounds": declared.pairs[0], "delta": self.delta}
-        sizes = {"n_paths": self.n_paths, "max_points": self.max_points}
-        made = PosteriorPaths(self.kernel, noise, **given, **sizes)
+        given: Row = {"domain": declared.domain, "y_bounds": declared.pairs[0], "delta": self.delta}
+        given |= {"n_paths": self.n_paths, "max_points": self.max_points}
+        made = PosteriorPaths(self.kernel, noise, **given)
         by = "noise_variance" if self.noise_variance is None else "extra_noise"
         least = made.calibrate(self.epsilon, rows, by=by)
         return made.set_params(noise_variance=least.noise_variance, extra_noise=least.extra_noise)
