@@ -135,9 +135,9 @@ class Request:
         """Answer with one sentence, unless an answer has begun."""
         if not self._started:
             self._problem = None
-            await self.answer(JSONResponse({"error": sentence}, status, MORE.get(status)))
+            await self.reply(JSONResponse({"error": sentence}, status, MORE.get(status)))
 
-    async def answer(self, response: Response) -> None:
+    async def reply(self, response: Response) -> None:
         """Answer with what the guard itself has to say."""
         await response({"type": "http"}, self.receive, self.send)
 
@@ -249,7 +249,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.application(scope, receive, send)
         elif scope["type"] == "http" and scope["path"] == "/health":  # whatever else there is to do
-            await Request(self.settings, "", receive, send).answer(JSONResponse({"status": "ok"}))
+            await Request(self.settings, "", receive, send).reply(JSONResponse({"status": "ok"}))
         elif scope["type"] == "http":
             request, start = Request(self.settings, scope["path"], receive, send), time.monotonic()
             await self._guard_request(scope, request)
@@ -286,7 +286,7 @@ class Guard:
             return await refuse(503, "The server cannot reach its database: try again later.")
         if path == METRICS and self._may_count(headers):
             counted = await asyncio.to_thread(self.metrics.page)
-            return await request.answer(Response(counted, media_type=KIND))
+            return await request.reply(Response(counted, media_type=KIND))
         address = (scope.get("client") or ("",))[0]
         allowed = self._addresses.allow(address) if who is None else self._keys.allow(who.key)
         if not allowed:
@@ -295,7 +295,7 @@ class Guard:
             in_browser = b"text/html" in headers.get(b"accept", b"") and "/api/" not in path
             if scope["method"] != "GET" or not in_browser:
                 return await refuse(401, NO_KEY)
-            return await request.answer(RedirectResponse("/signin", 303))
+            return await request.reply(RedirectResponse("/signin", 303))
         changes = scope["method"] not in ("GET", "HEAD") and path not in OPEN
         elsewhere = scope["method"] == "POST" and headers.get(FROM, OURS[0]) not in OURS
         if elsewhere or (who is not None and who.by_cookie and changes and OWN not in headers):

@@ -62,7 +62,7 @@ def add_sign_in(made: FastAPI, settings: Settings) -> None:
         who = await run_in_threadpool(s.store.who_is, identity)
         if who is None:
             return render("signin.html", status=403, problem=NOBODY, oidc=True)
-        return await set_session(s, who, render("signed_in.html"))
+        return await set_session(s, who, render("parts/signed_in.html"))
 
     made.include_router(router)
     made.add_middleware(

@@ -111,7 +111,7 @@ class Work:
             kept = account.stored(key)
             if kept is None:
                 one = asked.model_copy(update={"output": column, "bounds": wanted.widest})
-                y = one.all_columns(one.usual_model(), one.path(self.settings))[2]
+                _, _, y = one.all_columns(one.usual_model(), one.path(self.settings))
                 part = {**wanted.model_dump(), "epsilon": wanted.epsilon / len(asked.outputs)}
                 keyed = Keyed(account, key, wanted.model_dump_json())
                 made = private_bounds(y, largest=LARGEST, ledger=keyed, **part)

@@ -81,7 +81,7 @@ def script_of(release: Release, output: str, file: str) -> str:
     held = f"one input varied, the others {shown['held']}" if shown["held"] else "a grid"
     made = (
         templates()
-        .get_template("script.txt")
+        .get_template("parts/script.txt")
         .render(
             promised=_comment(promise.describe().splitlines()),
             made=_comment(_constructor_lines(release)),
