@@ -57,7 +57,7 @@ def test_a_registration_that_stopped_half_way_draws_no_second_time(world, monkey
         patch.setattr(store, "add_dataset", lambda *_: 1 / 0)
         assert register(world, body).status_code == 500
     work = world.client.app.state.service.work
-    kept = work.ledger.account("stopped").stored("bounds of cost in stopped")
+    kept = work.ledger.account("stopped").stored("bounds of stopped")
     answer = register(world, body)
     assert answer.status_code == 201, answer.text
     assert f"[0.0, {answer.json()['bounds'][1]}]" == kept.decode()
@@ -75,6 +75,7 @@ def test_a_registration_that_stopped_half_way_draws_no_second_time(world, monkey
         ({"find_bounds": {"epsilon": 0.1, "low": 1e9}}, "less than"),
         ({"find_bounds": {"epsilon": 0.1, "share": 1.0}}, "less than 1"),
         ({"likelihood": "poisson"}, "one row per person"),
+        ({"output": ["cost", "pay"]}, "needs one number"),
         ({"find_bounds": None}, "either bounds or classes"),
     ],
 )
@@ -99,17 +100,3 @@ def test_a_wrong_cell_is_not_told(world):
     assert answer.status_code == 422
     assert "secret" not in answer.text
     assert world.ask(ANALYST, "GET", "/api/datasets/wrong cells").status_code == 404
-
-
-def test_several_outcomes_share_the_cost(world):
-    rng = np.random.default_rng(5)
-    rows = [
-        f"{50_000 + i},{a:.2f},{b:.2f}" for i, (a, b) in enumerate(rng.uniform(0, 90, (300, 2)))
-    ]
-    content = "\n".join(["age,cost,pay", *rows]).encode()
-    table = world.ask(CUSTODIAN, "POST", "/api/tables", content=content).json()["table"]
-    body = declared("two outcomes", table, output=["cost", "pay"], find_bounds={"epsilon": 1.0})
-    answer = register(world, {**body, "bounds": None})
-    assert answer.status_code == 201, answer.text
-    assert np.shape(answer.json()["bounds"]) == (2, 2)
-    assert [each.promised.epsilon for each in charges(world, "two outcomes")] == [0.5, 0.5]

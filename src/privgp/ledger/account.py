@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, and_, select
@@ -17,7 +16,6 @@ from privgp.ledger.errors import ChargeRefused, LedgerError
 from privgp.ledger.filter import Cost, Spent, decimal_below
 from privgp.ledger.signing import state_entry
 from privgp.privacy.guarantee import Guarantee
-from privgp.privacy.protected import ONE_VALUE, VALUES_REPLACED
 
 if TYPE_CHECKING:
     from privgp.ledger.ledger import Ledger
@@ -220,10 +218,11 @@ class Account:
             last = self._last(connection)
             return self._read_account(connection).hash if last is None else last.hash
 
-    def knows(self, head: str | None) -> bool:
-        """Whether the chain ever had this head, such as the one in a certificate."""
+    def paid_for(self, head: str | None, guarantee: Guarantee) -> bool:
+        """Whether the chain has this head, and it is that of a charge for this very guarantee."""
         c = tables.entries.c
-        asked = select(c.number).where(and_(c.dataset == self.dataset, c.hash == head))
+        same = and_(c.dataset == self.dataset, c.hash == head, c.guarantee == guarantee.to_json())
+        asked = select(c.number).where(same)
         with self.ledger.database.read() as connection:
             return connection.execute(asked).first() is not None
 
@@ -272,20 +271,17 @@ class Account:
         """Refuse what protects something else than the charges before: they do not add up."""
         c = tables.entries.c
         charges = and_(c.dataset == self.dataset, c.kind == CHARGE)
-        ordered = select(c.guarantee).where(charges).order_by(c.number)
-        for place in count():  # those of bounds, if any, and the first one of a release
-            text = connection.execute(ordered.offset(place).limit(1)).scalar()
-            if text is None:
-                return
-            before = Guarantee.from_json(text)
-            if not _adds_up(before, guarantee):
-                raise LedgerError(
-                    f"the account of dataset {self.dataset!r} protects {before.unit}, this would "
-                    f"protect {guarantee.unit}: such promises do not add up, so open another account "
-                    "for it."
-                )
-            if before.unit != VALUES_REPLACED.unit:
-                return
+        first = select(c.guarantee).where(charges).order_by(c.number).limit(1)
+        text = connection.execute(first).scalar()
+        if text is None:
+            return
+        before = Guarantee.from_json(text)
+        if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
+            raise LedgerError(
+                f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
+                f"{guarantee.unit}: such promises do not add up. Ask for the same protection as before: "
+                "another account would be a further budget for the same people."
+            )
 
     def _add(
         self,
@@ -364,12 +360,3 @@ def _find_other_charge(connection: Connection, dataset: str, fingerprint: str | 
     asked = select(c.dataset).where(and_(c.fingerprint == fingerprint, c.dataset != dataset))
     found = connection.execute(asked.limit(1)).scalar()
     return None if found is None else str(found)
-
-
-def _adds_up(one: Guarantee, other: Guarantee) -> bool:
-    """Whether two guarantees protect the same, or one of them the values of a column and the other a unit
-    that holds at most one of these."""
-    units = {one.unit, other.unit}
-    if VALUES_REPLACED.unit in units and units <= {VALUES_REPLACED.unit, *ONE_VALUE}:
-        return True
-    return (one.unit, one.neighbours) == (other.unit, other.neighbours)

@@ -214,7 +214,7 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     if asked.find_bounds is not None:
         if asked.bounds is not None:
             raise Refused(422, "Give either bounds or find_bounds.")
-        asked = asked.with_bounds(*(asked.find_bounds.widest,) * len(asked.outputs))
+        asked = asked.with_bounds(asked.find_bounds.widest)
     asked.check(s.settings)
     digest = hashlib.sha256(asked.path(s.settings).read_bytes()).hexdigest()
     s.store.check_new(asked.model_dump(mode="json"), digest)

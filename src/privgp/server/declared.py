@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -94,12 +94,12 @@ class KindAsked(Asked):
 
 
 class BoundsAsked(Asked):
-    """Bounds of every outcome, to be found with this part of the budget (``private_bounds``).
+    """Bounds of the outcome, to be found with this part of the budget (``private_bounds``).
 
     Attributes
     ----------
     epsilon : float
-        The part of the budget; several outcomes share it.
+        The part of the budget.
     share : float
         The share of the values that the bounds should cover.
     low : float, optional
@@ -156,8 +156,8 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def _together(self) -> Self:
         if (self.bounds is None and self.find_bounds is None) == (self.classes is None):
             raise ValueError("give either bounds or classes")
-        if self.find_bounds is not None and (self.groups or self.is_count):
-            raise ValueError("find_bounds needs numbers and one row per person: give bounds")
+        if self.find_bounds is not None and (self.groups or self.is_count or self.outcome != ONE):
+            raise ValueError("find_bounds needs one number and one row per person: give bounds")
         if self.find_bounds is not None and self.find_bounds.epsilon >= self.epsilon:
             raise ValueError("find_bounds must leave a part of epsilon")
         given = {each.name: getattr(self, each.name) for each in TABLE if hasattr(self, each.name)}
@@ -221,9 +221,8 @@ class Declared(DatasetFields):  # type: ignore[misc]
         """Whether the output is a count."""
         return bool(self.likelihood != Declared.model_fields["likelihood"].default)
 
-    def with_bounds(self, *pairs: tuple[float, float]) -> Self:
-        """The same with these bounds, one pair for every output."""
-        bounds = pairs[0] if self.outcome == ONE else pairs
+    def with_bounds(self, bounds: Sequence[float]) -> Self:
+        """The same with these bounds of its output."""
         return type(self)(**{**self.model_dump(), "bounds": bounds})
 
     def path(self, settings: Settings) -> Path:

@@ -104,20 +104,17 @@ class Work:
     def find_bounds(self, asked: Declared) -> Declared:
         """The same dataset with bounds, which cost a part of its budget: charge, draw, store. The first
         bounds stored are those that everybody gets."""
-        account, wanted, found = self.ledger.account(asked.charged), asked.find_bounds, []
+        account, wanted = self.ledger.account(asked.charged), asked.find_bounds
         assert wanted is not None
-        for column in asked.outputs:
-            key = f"bounds of {column} in {asked.name}"
-            kept = account.stored(key)
-            if kept is None:
-                one = asked.model_copy(update={"output": column, "bounds": wanted.widest})
-                _, _, y = one.all_columns(one.usual_model(), one.path(self.settings))
-                part = {**wanted.model_dump(), "epsilon": wanted.epsilon / len(asked.outputs)}
-                keyed = Keyed(account, key, wanted.model_dump_json())
-                made = private_bounds(y, largest=LARGEST, ledger=keyed, **part)
-                kept = account.store(key, json.dumps(made.bounds).encode("ascii"))
-            found.append(tuple(json.loads(kept)))
-        return asked.with_bounds(*found)
+        key = f"bounds of {asked.name}"
+        kept = account.stored(key)
+        if kept is None:
+            _, _, y = asked.all_columns(asked.usual_model(), asked.path(self.settings))
+            keyed = Keyed(account, key, wanted.model_dump_json())
+            given = {**wanted.model_dump(), "protect": asked.protect, "largest": LARGEST}
+            made = private_bounds(y, ledger=keyed, **given)
+            kept = account.store(key, json.dumps(made.bounds).encode("ascii"))
+        return asked.with_bounds(json.loads(kept))
 
     def read_release(self, row: Row) -> bytes:
         """The stored bytes of a release."""

@@ -11,7 +11,7 @@ const lines = (text) => text.split("\n").map((line) => line.trim()).filter((line
 const of = (use) => columns.filter((each) => each.use === use);
 const isPublic = () => of("input").every((each) => each.open);
 const person = () => (form.elements.people.value === "several" ? $("groups").value : "");
-const canFind = () => !person() && of("outcome").every((each) => each.kind === "number");
+const canFind = () => !person() && of("outcome").length === 1 && of("outcome")[0].kind === "number";
 const finds = () => canFind() && $("find").checked;
 const FOUND = 0.1; // of epsilon, for bounds that are to be found
 
@@ -153,8 +153,8 @@ function boundsField(each, title) {
   const type = each.kind === "date" ? "date" : "number", options = { type, ...(type === "number" ? { step: "any" } : {}) };
   const extra = [];
   if (each.use === "outcome" && finds()) {
-    const known = of("outcome").length === 1 ? [field(each, "low", `Lowest ${each.name}, if it is known`, { ...options, placeholder: "0 for costs and durations" })] : [];
-    return make("div", { class: "bound" }, make("h3", {}, title), make("p", { class: "soft" }, "Its bounds are found when you register."), ...known);
+    const known = field(each, "low", `Lowest ${each.name}, if it is known`, { ...options, placeholder: "0 for costs and durations" });
+    return make("div", { class: "bound" }, make("h3", {}, title), make("p", { class: "soft" }, "Its bounds are found when you register."), known);
   }
   if (each.use === "outcome" && each.kind === "count") extra.push(field(each, "change", "One person changes it by at most", { ...options, min: "0", placeholder: "1 for a count of people" }));
   return make("div", { class: "bound" }, make("h3", {}, title), make("div", { class: "columns" }, field(each, "low", `Lowest ${each.name}`, options), field(each, "high", `Highest ${each.name}`, options), ...extra));
@@ -190,7 +190,7 @@ function declaration() {
     public_inputs: isPublic() ? inputs.map((each) => each.name) : [],
   };
   if (label) asked.classes = lines(outcomes[0].given);
-  else if (finds()) asked.find_bounds = { epsilon: Number((FOUND * asked.epsilon).toPrecision(3)), ...(outcomes.length === 1 && outcomes[0].low ? { low: Number(outcomes[0].low) } : {}) };
+  else if (finds()) asked.find_bounds = { epsilon: Number((FOUND * asked.epsilon).toPrecision(3)), ...(outcomes[0].low ? { low: Number(outcomes[0].low) } : {}) };
   else asked.bounds = outcomes.length > 1 ? outcomes.map(ends) : ends(outcomes[0]);
   if (outcomes[0].kind === "count") asked.likelihood = "poisson";
   if (outcomes[0].kind === "count" && outcomes[0].change) asked.max_change = Number(outcomes[0].change);
