@@ -185,6 +185,9 @@ SERVED: dict[str, Dataset] = {
     "people, gaussian": Dataset(
         {**NUMBERS, "groups": "person"}, {"mechanism": "gaussian"}, row=slice(0, 2)
     ),
+    "bounds that are found": Dataset(
+        {"output": "cost", "find_bounds": {"epsilon": 4.0, "low": 0}}, {"mechanism": "laplace"}
+    ),
     "max_change": Dataset(
         {**NUMBERS, "max_change": 100}, {"mechanism": "laplace"}, cells={"cost": (0.0, 100.0)}
     ),
