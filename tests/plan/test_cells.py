@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from privgp import PrivateGPRegressor
-from privgp.gp.measurement import sums_of_parts
 from privgp.plan.build import Budget, Question, gather
 from privgp.plan.cells import MOST_CELLS, PARTS, Cells, cell_count, halve, means
+from tests.gp.sums import sums_of_parts
 
 LAPLACE_VARIANCE = 8.0  # of the noise on a sum of outputs in [-1, 1], at epsilon 1
 

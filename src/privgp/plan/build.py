@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -84,7 +84,7 @@ class Question:
     which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
     residuals; ``weights``: (rows,), sample weights over the largest of them. None: 1 each, or those that a
     tally has. ``each``: whether every input has its own sum. ``row_noise``: (rows,), the noise variance
-    of every output, where it differs by row.
+    of every output, where it differs by row. ``signal``: the default kernel's std over the usual one.
     """
 
     y_bounds: tuple[float, float]
@@ -106,6 +106,7 @@ class Question:
     weights: Array | None = None
     each: bool = False
     row_noise: Array | None = None
+    signal: float = 1.0
 
     def nodes(self, model: Hyperparameters, inputs: Array, cells: int) -> Integers:
         """Which inputs carry the function: as many as asked for, or those nearest to given points.
@@ -329,10 +330,7 @@ def part_of(
 ) -> Part:
     """The plan of a measurement that was chosen for a task."""
     kind = kind or task.question.kind(task.inputs, task.nodes, task.cells)
-    if task.interpolation is None:
-        measured = functionals_at_inputs(strategy, task.inputs)
-    else:
-        measured = functionals(strategy, task.interpolation)
+    measured = functionals(strategy, task.interpolation, task.inputs)
     part = task.question.part(task.budget, strategy, measured, task.priors, task.goal, kind, rival)
     return part if task.earlier is None else replace(part, earlier=task.earlier)
 
@@ -385,45 +383,35 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
     return strategy, Outputs(task.inputs, task.nodes, unbiased, linear.gap)
 
 
-def functionals(strategy: OutputSums, factor: Nystrom) -> Functionals:
-    """Describe a strategy on the distinct inputs that ``factor`` was made from."""
-    B, J = strategy.matrix, factor.interpolation
-    per_input = strategy.per_input
+def functionals(
+    strategy: OutputSums, factor: Nystrom | None, inputs: Array | None = None
+) -> Functionals:
+    """Describe a strategy on the distinct inputs that ``factor`` was made from; None: each of ``inputs`` carries
+    the function itself, which leaves out nothing."""
+    B, per_input, (mass, squares) = strategy.matrix, strategy.per_input, strategy.masses()
     g, e = strategy.row_weights, strategy.energy_shares
     if strategy.expected is not None:  # no energy is measured of counts
         e = strategy.expected
-    mass, squares = strategy.masses()
-    unexplained = np.zeros_like(B)
-    if factor.chosen.size < B.shape[1]:
-        own = np.square(factor.factor).sum(axis=1) + factor.residual
-        constant = np.ptp(own) <= 1e-6 * own.max()
-        variance = float(own[0] if constant else own.mean())
-        unexplained = B * (mass * np.sqrt(factor.residual / variance))
+    nodes, weights, unknown = inputs, B * mass, np.zeros((len(B), len(B)))
+    shares, cross = per_input(e), per_input(e * g)[:, None] * B.T
+    if factor is None:
+        gram = np.diag(shares)
+    else:
+        nodes, J = factor.nodes, factor.interpolation
+        weights, gram, cross = weights @ J.T, (J * shares) @ J.T, J @ cross
+        if factor.chosen.size < B.shape[1]:
+            own = np.square(factor.factor).sum(axis=1) + factor.residual
+            constant = np.ptp(own) <= 1e-6 * own.max()
+            variance = float(own[0] if constant else own.mean())
+            unexplained = B * (mass * np.sqrt(factor.residual / variance))
+            unknown = unexplained @ unexplained.T
     return Functionals(
-        nodes=factor.nodes,
-        weights=(B * mass) @ J.T,
+        nodes=cast(Array, nodes),
+        weights=weights,
         noise_gram=(B * squares) @ B.T,
-        residual_gram=unexplained @ unexplained.T,
+        residual_gram=unknown,
         energy_total=strategy.add_up(e),
-        energy_gram=(J * per_input(e)) @ J.T,
-        energy_cross=J @ (per_input(e * g)[:, None] * B.T),
-        energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
-    )
-
-
-def functionals_at_inputs(strategy: OutputSums, inputs: Array) -> Functionals:
-    """The same where every input carries the function itself, which leaves out nothing."""
-    B, per_input, (mass, squares) = strategy.matrix, strategy.per_input, strategy.masses()
-    g, e = strategy.row_weights, strategy.energy_shares
-    if strategy.expected is not None:
-        e = strategy.expected
-    return Functionals(
-        nodes=inputs,
-        weights=B * mass,
-        noise_gram=(B * squares) @ B.T,
-        residual_gram=np.zeros((len(B), len(B))),
-        energy_total=strategy.add_up(e),
-        energy_gram=np.diag(per_input(e)),
-        energy_cross=per_input(e * g)[:, None] * B.T,
+        energy_gram=gram,
+        energy_cross=cross,
         energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
     )

@@ -12,7 +12,6 @@ import numpy as np
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import Squares, learn_outcomes
 from privgp.gp.inference.noisy_counts import learn_counts
-from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, rougher
 from privgp.gp.threads import lay_out, one_thread
@@ -228,7 +227,7 @@ def _(asked: DensityParameters, task: Task) -> tuple[Part, object]:
 
 @learn_models.register
 def _(asked: LabelParameters, task: Task) -> tuple[Part, object]:
-    link, default = LINKS[asked.link], asked.kernel is None
+    link, default = asked.probability, asked.kernel is None
     latent = tuple(latent_prior(link, each, default=default) for each in task.priors)
     held = None if task.before is None else task.before.functions
     found = []
