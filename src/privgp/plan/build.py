@@ -25,13 +25,7 @@ from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.outcomes.rates import Rates
 from privgp.plan.part import Part
-from privgp.plan.strategy import (
-    OutputSums,
-    Strategy,
-    effective_count,
-    noise_of,
-    strategy_for_rows,
-)
+from privgp.plan.strategy import OutputSums, Strategy, effective_count, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.types import Array, Integers

@@ -29,7 +29,7 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
 from privgp.plan.outcomes.density import MOST_BINS, REPLACED, count_bounds
 from privgp.plan.outcomes.labels import Classes, check_classes
-from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, steepest
+from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, signal_of, steepest
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
@@ -224,7 +224,7 @@ class LabelParameters(Parameters):
         kernel = None if self.kernel is None else rescale(self.kernel, steep)
         more = {"kernel": kernel, "classes": len(self.classes)}
         if guess is not None:
-            signal = steep / steepest(LINKS[self.link])
+            signal = signal_of(self.probability)
             more |= {"noise_variance": guess * (1.0 - guess), "signal": signal}
         return super().asks() | more
 

@@ -27,6 +27,16 @@ def steepest(link: Link) -> float:
     return float(link.slope(np.zeros(1))[0])
 
 
+def signal_of(link: Link) -> float:
+    """The std of the probability that a usual function gives, over that of an even one."""
+    usual, mean = LINKS[link.name], np.zeros(1)
+    variance = np.full(1, (0.25 / steepest(usual)) ** 2)
+    squares = [
+        g.average_square(mean, variance) - g.average(mean, variance) ** 2 for g in (link, usual)
+    ]
+    return float(np.sqrt(squares[0] / squares[1])[0])
+
+
 def rescale(kernel: Kernel, factor: float) -> Kernel:
     """The kernel of a function that is ``factor`` times as large."""
     first = getattr(kernel, "k1", None) if isinstance(kernel, Product) else None
@@ -45,8 +55,9 @@ def latent_prior(link: Link, prior: Prior, *, default: bool) -> Prior:
     kernel, steep = prior.start.kernel, steepest(link)
     if default:
         usual = LINKS[link.name]
-        level = (CONSTANT_STD if link is usual else GUESS_STD) * steep / steepest(usual)
-        kernel = kernel.k1 + ConstantKernel((level / 4.0) ** 2, "fixed")
+        signal, level = signal_of(link), CONSTANT_STD if link is usual else GUESS_STD
+        kernel = kernel.k1 + ConstantKernel((0.25 * level * signal) ** 2, "fixed")
+        steep = signal * steepest(usual)
     count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
     return Prior(
         start=replace(prior.start, kernel=rescale(kernel, 1.0 / steep)),
