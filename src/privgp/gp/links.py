@@ -45,8 +45,10 @@ class Link:
 
     def about(self, level: float) -> Link:
         """The same link for a function that is 0 where this one's is ``level``."""
-        each = (partial(_moved, g, level) for g in (self.mean, self.slope, self.variance))
-        return Link(self.name, *each, partial(_back, self.inverse, level), self.reach)
+        g, slope, variance = (
+            partial(_moved, each, level) for each in (self.mean, self.slope, self.variance)
+        )
+        return Link(self.name, g, slope, variance, partial(_back, self.inverse, level), self.reach)
 
     def average(self, mean: Array, variance: Array) -> Array:
         """E g(f) for normal f, by Gauss-Hermite quadrature.

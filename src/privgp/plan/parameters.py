@@ -224,8 +224,10 @@ class LabelParameters(Parameters):
         kernel = None if self.kernel is None else rescale(self.kernel, steep)
         more = {"kernel": kernel, "classes": len(self.classes)}
         if guess is not None:
-            signal = signal_of(self.probability)
-            more |= {"noise_variance": guess * (1.0 - guess), "signal": signal}
+            more["noise_variance"], more["signal"] = (
+                guess * (1.0 - guess),
+                signal_of(self.probability),
+            )
         return super().asks() | more
 
     def labels(self) -> list[str]:

@@ -198,20 +198,11 @@ def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
     expected = getattr(strategy, "expected", None)
     if measurement.energy is None or expected is None:
         return None
-    return Squares(
-        inputs=plan.inputs,
-        index=strategy.index,
-        expected=expected,
-        shares=strategy.energy_shares,
-        middle=0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1],
-        energy=measurement.energy,
-        noise_std=measurement.energy_noise_std,
-        matrix=strategy.matrix,
-        row_weights=strategy.row_weights,
-        values=measurement.values,
-        sum_std=measurement.noise_std,
-        repeats=strategy.repeats,
-    )
+    rows = plan.inputs, strategy.index, expected, strategy.energy_shares
+    middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+    energy = measurement.energy, measurement.energy_noise_std
+    sums: Any = (strategy.matrix, strategy.row_weights, measurement.values, measurement.noise_std)
+    return Squares(*rows, middle, *energy, *sums, strategy.repeats)
 
 
 @learn_models.register
