@@ -201,8 +201,9 @@ def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
     rows = plan.inputs, strategy.index, expected, strategy.energy_shares
     middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
     energy = measurement.energy, measurement.energy_noise_std
-    sums: Any = (strategy.matrix, strategy.row_weights, measurement.values, measurement.noise_std)
-    return Squares(*rows, middle, *energy, *sums, strategy.repeats)
+    sums = strategy.matrix, strategy.row_weights, measurement.values, measurement.noise_std
+    given: Any = (*rows, middle, *energy, *sums, strategy.repeats)
+    return Squares(*given)
 
 
 @learn_models.register
