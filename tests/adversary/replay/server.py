@@ -194,7 +194,7 @@ SERVED: dict[str, Dataset] = {
     "inducing": Dataset(plan={"inducing": 3}),
     "two classes": Dataset({"output": "ill", "classes": ["no", "yes"]}, cells={"ill": ("no", "yes")}),
     "two classes, probit": Dataset(
-        {"output": "ill", "classes": ["no", "yes"]}, {"link": "probit"}, cells={"ill": ("no", "yes")}
+        {"output": "ill", "classes": ["no", "yes"]}, {"link": "probit", "prevalence": 0.2}, cells={"ill": ("no", "yes")}
     ),
     "three classes": Dataset(
         {"output": "ill", "classes": ["no", "yes", "unknown"]}, {"mechanism": "gaussian"},
