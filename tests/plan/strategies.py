@@ -11,11 +11,11 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.engine.local import Serial
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.features.features import Features
+from privgp.plan.features import Features
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.inputs.tally import People, tally_rows
-from privgp.plan.outcomes.labels import of_every_class
+from privgp.plan.labels import of_every_class
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import strategy_of_columns

@@ -19,7 +19,7 @@ from privgp.models.rows.tables import rows_at
 from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingClassifier
 from privgp.plan.build import Question
-from privgp.plan.outcomes.labels import Classes, check_classes
+from privgp.plan.labels import Classes, check_classes
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget

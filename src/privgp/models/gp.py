@@ -22,7 +22,7 @@ from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, 
 from privgp.models.rows.updates import measure_further
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.inputs.blocks import Beside
-from privgp.plan.outcomes.exposures import check_exposure, check_weights
+from privgp.plan.kinds import check_exposure, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome

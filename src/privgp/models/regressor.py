@@ -34,7 +34,7 @@ from privgp.plan.inputs.arguments import (
     per_output,
 )
 from privgp.plan.inputs.rows import Rows
-from privgp.plan.outcomes.exposures import Exposures, check_exposure
+from privgp.plan.kinds import Exposures, check_exposure
 from privgp.plan.plan import Plan
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget

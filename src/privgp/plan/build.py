@@ -21,9 +21,7 @@ from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.outcomes.exposures import Exposures
-from privgp.plan.outcomes.rates import Rates
+from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
 from privgp.plan.part import Part
 from privgp.plan.strategy import (
     OutputSums,

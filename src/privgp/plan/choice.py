@@ -27,9 +27,9 @@ from privgp.plan.designs.hypotheses import (
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_variance_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
-from privgp.plan.features.features import Features, PeopleFeatures
+from privgp.plan.features import Features, PeopleFeatures
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.outcomes.labels import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
+from privgp.plan.labels import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
 from privgp.plan.strategy import (
     EqualRows,
     GroupSums,

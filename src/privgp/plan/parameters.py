@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.links import LABEL_LINKS, LINKS
 from privgp.plan.bins.bins import Grid
+from privgp.plan.bins.counts import MOST_BINS, REPLACED, count_bounds
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
@@ -27,9 +28,7 @@ from privgp.plan.inputs.arguments import (
 )
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
-from privgp.plan.outcomes.density import MOST_BINS, REPLACED, count_bounds
-from privgp.plan.outcomes.labels import Classes, check_classes
-from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, steepest
+from privgp.plan.labels import LABEL_VARIANCE, Classes, check_classes, rescale, steepest
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
@@ -83,8 +82,8 @@ class Parameters:
     def change(self) -> float | tuple[float, ...]:
         """How far one person moves an output that is scaled to [-1, 1], or each of several."""
         if are_several(self.y_bounds):
-            return tuple(cast(float, part.change) for part in self.parts())
-        return scale_change(self.max_change, cast(Pair, self.y_bounds))
+            return tuple(cast("float", part.change) for part in self.parts())
+        return scale_change(self.max_change, cast("Pair", self.y_bounds))
 
     def parts(self) -> tuple[Parameters, ...]:
         """The parameters that each output alone would have."""
@@ -169,7 +168,7 @@ class Parameters:
     def outcome(self, exposure: str | None = None) -> Outcome:
         """What was declared of one output. ``exposure``: the name of the public column, of counts."""
         kind = BY_LIKELIHOOD[self.likelihood]
-        return kind.of(cast(Pair, self.y_bounds), self.max_change, exposure)
+        return kind.of(cast("Pair", self.y_bounds), self.max_change, exposure)
 
     def restate(self, stated: dict[str, object]) -> dict[str, object]:
         """A certificate in the words of what was declared."""
@@ -260,7 +259,7 @@ class MixedParameters(Parameters):
 
     @property
     def change(self) -> tuple[float, ...]:
-        return tuple(cast(float, part.change) for part in self.outcomes)
+        return tuple(cast("float", part.change) for part in self.outcomes)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor of ``PrivateGP`` takes."""

@@ -16,13 +16,11 @@ from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.designs.residuals import Residuals, scatters_of
-from privgp.plan.features.masses import FeatureRecords
+from privgp.plan.features import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.rows import STREAMED
-from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.outcomes.exposures import Exposures
-from privgp.plan.outcomes.rates import Rates
+from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters, Parameters
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise

@@ -17,10 +17,10 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, rougher
 from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
-from privgp.plan.features.features import Features
+from privgp.plan.features import Features
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.outcomes.links import LABEL_VARIANCE, latent_prior
+from privgp.plan.labels import LABEL_VARIANCE, latent_prior
 from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan, split_numbers
@@ -156,7 +156,7 @@ def learn_release(
         output_names=plan.output_names,
         guarantee=total,
         parts=parts,
-        facts=cast(Any, facts),
+        facts=cast("Any", facts),
     )
     vars(release)["answers"] = answers
     return release

@@ -15,11 +15,10 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
-from privgp.plan.features.features import Features
-from privgp.plan.features.masses import TOTAL_PRECISION, feature_functionals, precision_of
+from privgp.plan.features import TOTAL_PRECISION, Features, feature_functionals, precision_of
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import RANK_SHARES
-from privgp.plan.outcomes.links import outcome_model
+from privgp.plan.labels import outcome_model
 from privgp.types import Array
 
 

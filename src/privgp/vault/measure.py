@@ -11,8 +11,8 @@ from privgp.gp.features import pack_symmetric, unit_features
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.features.features import Features
-from privgp.plan.outcomes.labels import ClassGroupSums, ClassSums
+from privgp.plan.features import Features
+from privgp.plan.labels import ClassGroupSums, ClassSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.plan.together import JointSums
 from privgp.privacy.noise import Noise

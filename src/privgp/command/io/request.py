@@ -50,7 +50,7 @@ from privgp.plan.inputs.arguments import (
     output_bounds,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.outcomes.labels import check_classes
+from privgp.plan.labels import check_classes
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan, load_plan
 from privgp.plan.wording import bounds_advice, budget_advice
@@ -474,7 +474,9 @@ class Request(Readable):
         named = self.groups, self.exposure, self.weights
         made = with_column_names(plan, tuple(self.input_names), *named)
         several = are_several(self.y_bounds) and self.output is not None
-        return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
+        return (
+            replace(cast("Any", made), output_names=tuple(self.output_names)) if several else made
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,9 +22,9 @@ from privgp.models.rows.fit import domain, private_inputs, row_count
 from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.bins import Grid
+from privgp.plan.bins.counts import LEAST_TOLD, bins_per_input, cell_volume, quadrature
 from privgp.plan.build import Question
-from privgp.plan.outcomes.density import LEAST_TOLD, bins_per_input, cell_volume, quadrature
-from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.kinds import Exposures
 from privgp.plan.parameters import DensityParameters
 from privgp.plan.plan import Plan, make_plan
 from privgp.plan.together import PublicInputs

@@ -36,7 +36,7 @@ from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally
 from privgp.plan.inputs.blocks import Beside
-from privgp.plan.outcomes.exposures import check_weights
+from privgp.plan.kinds import check_weights
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial

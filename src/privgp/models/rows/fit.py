@@ -22,7 +22,7 @@ from privgp.plan.inputs.arguments import check_output_shares, domain_pairs, whol
 from privgp.plan.inputs.blocks import ArrayInputs, Beside, Blocks
 from privgp.plan.inputs.rows import LARGEST, STREAMED
 from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
-from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.kinds import Exposures
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs

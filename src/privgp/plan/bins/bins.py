@@ -20,7 +20,7 @@ import numpy as np
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.rounding import rounding
-from privgp.plan.outcomes.labels import MOST_CLASSES, ROOT_TWO
+from privgp.plan.labels import MOST_CLASSES, ROOT_TWO
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import LARGEST_FACTOR, WHOLE, absolute_sums, column_norms

@@ -1,18 +1,78 @@
-"""Labels: the declared classes, and the sums that are measured of them."""
+"""Priors of the function behind a link, and of the probability that it gives.
+
+Measurements are chosen for the probability itself, as for any output in [0, 1]. Near an even
+probability it moves with the function by the link's slope there, which turns the units of one into
+those of the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Annotated
 
 import numpy as np
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
+from privgp.gp.kernels.evaluate import variance
+from privgp.gp.links import Link
+from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE
 from privgp.privacy.sensitivity import WHOLE, column_norms
 from privgp.types import Array, Within
+
+CONSTANT_STD = 2.0  # on the logit scale, where a probability moves by a quarter at most
+LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even
+
+
+def steepest(link: Link) -> float:
+    """How far a probability moves with the function at most."""
+    return float(link.slope(np.zeros(1))[0])
+
+
+def rescale(kernel: Kernel, factor: float) -> Kernel:
+    """The kernel of a function that is ``factor`` times as large."""
+    first = getattr(kernel, "k1", None) if isinstance(kernel, Product) else None
+    if isinstance(first, ConstantKernel) and first.hyperparameter_constant_value.fixed:
+        factor, kernel = factor * float(np.sqrt(first.constant_value)), kernel.k2
+    if abs(factor - 1.0) < 1e-12:
+        return kernel
+    return ConstantKernel(factor**2, "fixed") * kernel
+
+
+def latent_prior(link: Link, prior: Prior, *, default: bool) -> Prior:
+    """The prior of the function behind the link, from that of the probability.
+
+    ``default``: of the default kernel, whose constant may be further from even than its function.
+    """
+    kernel, steep = prior.start.kernel, steepest(link)
+    if default:
+        kernel = kernel.k1 + ConstantKernel((CONSTANT_STD / 4.0) ** 2, "fixed")
+    count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
+    return Prior(
+        start=replace(prior.start, kernel=rescale(kernel, 1.0 / steep)),
+        centre=prior.centre[:count],
+        root=prior.root[:count, :moves],
+        noise_free=False,
+    )
+
+
+# For a rate over the unit: a level and a function of a quarter of the bounds' width, two units, each.
+MOST_VARIANCE = 0.5
+
+
+def outcome_model(model: Hyperparameters, unit: float | None) -> Hyperparameters:
+    """The model of what is summed: the function itself, or the rate whose logarithm it is.
+
+    ``unit``: of rates; None where outcomes are no counts.
+    """
+    if unit is None:
+        return model
+    share = min(1.0, MOST_VARIANCE / variance(model.kernel))
+    return replace(model, kernel=rescale(model.kernel, share**0.5))
+
 
 Classes = tuple[str, ...] | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
 KINDS = (str, bool, int, float)
