@@ -16,9 +16,8 @@ from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.promise import simulation
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import SpendingRegressor
+from privgp.models.spending import SpendingRegressor, simulation
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of

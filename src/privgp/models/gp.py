@@ -29,7 +29,7 @@ from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
-from privgp.release.queries.points import intervals
+from privgp.release.queries.quantities import intervals
 from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes

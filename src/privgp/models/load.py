@@ -21,7 +21,7 @@ ESTIMATORS = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGP": "privgp.models.gp",
-    "PrivateGPDensity": "privgp.models.density.estimator",
+    "PrivateGPDensity": "privgp.models.density",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 PIPELINE = (

@@ -12,7 +12,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.links import LABEL_LINKS, LINKS
 from privgp.plan.bins.bins import Grid
 from privgp.plan.bins.counts import MOST_BINS, REPLACED, count_bounds
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
     AnyBounds,
@@ -33,6 +32,7 @@ from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
 from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair, Positive, Share, UserData, Within, added_field
 from privgp.types import Count as Rows
 

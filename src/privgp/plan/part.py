@@ -17,7 +17,6 @@ from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.designs.residuals import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
@@ -26,6 +25,7 @@ from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.question.outcomes import UNITS, Number, Outcome, Unit
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair
 
 

@@ -18,9 +18,8 @@ from privgp.gp.priors import Hyperparameters
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.at_targets import Answer, AtTargets, Cloaked
+from privgp.release.answers import Answer, AtTargets, Cloaked, Probabilities, outcomes_of
 from privgp.release.certificate import steps_of, validate_file
-from privgp.release.classes import Probabilities, outcomes_of
 from privgp.release.rates import RatePosterior, rate_posterior
 from privgp.release.spendings import AnySpending, Spending, as_one, combine_guarantees
 from privgp.storage.archive import DamagedFile, require

@@ -14,9 +14,8 @@ from privgp.gp.kernels.registry import KERNELS
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.parameters import AnyParameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.at_targets import Answer
+from privgp.release.answers import Answer, Probabilities
 from privgp.release.certificate.document import core_of, hash_of, holder_fields
-from privgp.release.classes import Probabilities
 from privgp.release.parts import Part, answer_of, check_facts, check_total
 from privgp.release.spendings import Spending
 from privgp.storage.archive import DamagedFile, dump, parse, require

@@ -11,9 +11,9 @@ import numpy as np
 
 from privgp.gp.measurement import Measurement, add, average
 from privgp.plan.choice import OfRecords
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.guarantee import Guarantee, compose, in_parallel
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Count, NotNegative, Positive, Within, added_field
 
 FROM_THEM = "; everything else is computed from them"

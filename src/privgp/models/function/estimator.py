@@ -20,8 +20,9 @@ from privgp.gp.kernels.registry import kernel_tree
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.ledger.account import Account
-from privgp.models.kept import KeptEstimator, names_of
+from privgp.models.kept import KeptEstimator
 from privgp.models.rows.tables import numbers_only
+from privgp.models.spending import names_of
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 from sklearn.base import clone
 
 from privgp.gp.kernels.evaluate import signal_and_noise
-from privgp.models.kept import names_of
 from privgp.models.published import Published
 from privgp.models.rows.files import (
     columns_to_fit,
@@ -35,6 +34,7 @@ from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally
+from privgp.models.spending import names_of
 from privgp.plan.inputs.blocks import Beside
 from privgp.plan.kinds import check_weights
 from privgp.plan.parameters import Parameters

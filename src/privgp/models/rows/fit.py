@@ -17,7 +17,6 @@ from privgp.engine.cluster import engine_of
 from privgp.engine.local import Engine, Watch
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares, domain_pairs, whole_number
 from privgp.plan.inputs.blocks import ArrayInputs, Beside, Blocks
 from privgp.plan.inputs.rows import LARGEST, STREAMED
@@ -27,6 +26,7 @@ from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.question.rules import ONE, check_rules
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Bounds, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.masked import Sealed

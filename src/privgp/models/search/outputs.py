@@ -17,11 +17,11 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
-from privgp.models.promise import generator, guarantee_of, seeds, simulation
+from privgp.models.published import guarantee_of
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.tables import numbers_only
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
-from privgp.models.spending import Search, SpendsAtFit
+from privgp.models.spending import Search, SpendsAtFit, generator, seeds, simulation
 from privgp.plan.build import make_part
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan, plan_of_parts

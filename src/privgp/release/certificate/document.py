@@ -17,12 +17,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.measurement import Functionals
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.plan.part import unit_of
 from privgp.privacy.guarantee import Event
 from privgp.release.certificate import wording
 from privgp.release.spendings import totals
+from privgp.storage.codec import fingerprint
 from privgp.types import Pair
 
 if TYPE_CHECKING:
