@@ -26,14 +26,13 @@ from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.protected import ROW, Protected, exactly
 from privgp.publish import Receipt
 from privgp.question.outcomes import NUMBER_WORDING, Unit, Wording
-from privgp.release.certificate import utc
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import FirstStage, LeftSquares
-from privgp.release.spendings import FROM_THEM
+from privgp.release.spendings import FROM_THEM, utc
 from privgp.types import Array, Column, Table
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure, measure_twice
+from privgp.vault.values import Sealed
 
 RESIDUALS = (
     "; then as many totals of how far values are above or below a curve that was learned from the first "
@@ -160,7 +159,7 @@ class Published(Queries, SpendsAtFit):
         from privgp.models.load import notice, save
 
         save(self, path, overwrite=overwrite)
-        if self.protect == "outputs":
+        if not self._released.parameters.private_inputs:
             warnings.warn(notice(self), UserWarning, stacklevel=2)
 
     def certificate(
@@ -317,18 +316,7 @@ class Published(Queries, SpendsAtFit):
         self.measurements_ = tuple(each for part in release.parts for each in part.measurements)
         for name in FITTED:
             self.__dict__.pop(name, None)
-        first = [part.models[0] for part in release.parts]
-        kernels, maps = tuple(m.kernel for m in first), tuple(m.input_map for m in first)
-        asked = zip(release.parameters.parts(), release.parts, strict=True)
-        noises = tuple(part.noise_variance if own.scatters else None for own, part in asked)
-        if release.output_names is not None:
-            self.kernel_, self.input_map_, self.noise_variance_ = kernels, maps, noises
-            self.output_names_ = release.output_names
-            return self
-        self.release_, self.functionals_ = release.answers[0], release.parts[0].functionals
-        self.kernel_, self.input_map_ = kernels[0], maps[0]
-        if noises[0] is not None:
-            self.noise_variance_ = noises[0]
+        vars(self).update(release.attributes_of_fit())
         return self
 
     def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:

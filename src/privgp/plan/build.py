@@ -32,6 +32,7 @@ from privgp.plan.strategy import (
 )
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
+from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers
 
 ROW_NOISE = "noise_variance must be one number, or one for each row of X, of which there are at most 20,000 in memory."
@@ -116,14 +117,16 @@ class Question:
             scaled = spreads(inputs)
             nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
             return np.unique(nearest).astype(np.int64)
-        count = max(NODES, MOST_CELLS) if self.inducing is None else self.inducing
-        if self.inducing is None and len(inputs) > MOST_CELLS:
-            count = NODES
-        many_models = self.adapts and self.mechanism != GAUSSIAN
-        is_line = inputs.shape[1] == 1
-        if self.inducing is None and many_models and is_line and cells <= SEARCHED:
-            count = min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
+        count = self.inducing or self._usual_nodes(inputs, cells)
         return choose_nodes(model.kernel, model.input_map(inputs), count)
+
+    def _usual_nodes(self, inputs: Array, cells: int) -> int:
+        """How many inputs carry the function where no number was asked for."""
+        count = NODES if len(inputs) > MOST_CELLS else max(NODES, MOST_CELLS)
+        many_models = self.adapts and self.mechanism != GAUSSIAN
+        if many_models and inputs.shape[1] == 1 and cells <= SEARCHED:
+            return min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
+        return count
 
     def weights_and_repeats(self, rows: int, tally: Tally | None) -> tuple[Array, Array]:
         """The sample weight of every row, over the largest, and how many rows each stands for."""
@@ -145,7 +148,7 @@ class Question:
     @property
     def adapts(self) -> bool:
         """Whether hyperparameters are learned from the measurement."""
-        return self.learned and self.reconstruct == "posterior"
+        return self.learned and RECONSTRUCTIONS[self.reconstruct].averages
 
     @property
     def energy(self) -> bool:
@@ -217,15 +220,11 @@ def make_part(
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
         return part_of(task, strategy, kind)
-    if question.reconstruct == "posterior":
-        strategy, rival = _posterior_strategy(task)
-        part = part_of(task, strategy, rival=rival)
-        if earlier is not None:
-            return part
-        return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
-    raise ValueError(
-        "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
-    )
+    strategy, rival = _posterior_strategy(task)
+    part = part_of(task, strategy, rival=rival)
+    if earlier is not None:
+        return part
+    return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
 
 
 def task_of(
@@ -363,7 +362,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         noise[task.index] = question.row_noise
     smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets, noise)
     linear = design(smoother.weights, question.objective, weights)
-    equal = question.reconstruct == "unbiased"
+    equal = RECONSTRUCTIONS[question.reconstruct].at_targets
     strategy = strategy_for_rows(
         linear.strategy,
         task.index,

@@ -25,6 +25,7 @@ from privgp.plan.designs.hypotheses import (
 )
 from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, residual_factors
 from privgp.plan.strategy import EqualRows
+from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers, Pair, Positive, UserData, Within, added_field
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Outputs:
         """Whether these are parts of such a plan; only a file can have others."""
         inputs, targets, made = self.inputs.shape, len(plan.targets), self.unbiased
         fits = (
-            (made is not None) == (plan.reconstruct == "unbiased")
+            (made is not None) == RECONSTRUCTIONS[plan.reconstruct].at_targets
             and inputs == (plan.strategy.matrix.shape[1], plan.targets.shape[1])
             and self.chosen.ndim == 1
             and bool(np.isin(self.chosen, range(inputs[0])).all())
@@ -170,14 +171,14 @@ class Outputs:
     def variances_without_noise(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were the outputs themselves published."""
         nodes, strategy = plan.functionals.nodes, cast(Any, plan.strategy)
-        if strategy.distinct_inputs is None:
+        if not strategy.holds_rows:
             return variances_beyond_nodes(model, nodes, plan.functionals.energy_gram, targets)
         counts = strategy.per_input(strategy.sizes)
         return variances_beyond_rows(model, self.inputs, counts, nodes, targets)
 
     def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
-        if plan.strategy.distinct_inputs is None:
+        if not plan.strategy.holds_rows:
             raise ValueError("a plan with inducing inputs has no certificate of its error.")
         strategy: Any = gaussian.strategy
         noise, B = gaussian.measured_noise_std**2, strategy.matrix

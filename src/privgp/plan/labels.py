@@ -8,7 +8,7 @@ those of the other.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -157,19 +157,3 @@ class ClassGroupSums(OfEveryClass, GroupSums):
     def sensitivity(self) -> float:
         """How far one person can move the exact measurement, in the sum of absolute values."""
         return 2.0 * super().sensitivity()
-
-
-def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
-    """The same sums for every class; of two classes, one says it all."""
-    if classes == 2:
-        return strategy
-    pure, people = strategy.law in PURE, strategy.people
-    kind = ClassGroupSums if pure else ClassSums
-    parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
-    if (
-        people is not None and not pure and strategy.tally is None
-    ):  # everybody moves as far as one row would
-        moved = column_norms(strategy.matrix)[strategy.index] * strategy.row_weights
-        norms = np.bincount(people, moved)
-        parts["row_weights"] = strategy.row_weights / np.maximum(norms, 1.0)[people]
-    return kind(**parts, classes=classes)

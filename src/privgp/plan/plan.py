@@ -279,8 +279,7 @@ class Plan:
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
         first = self.parts[0]
-        exact = first.x_bounds is not None or first.strategy.distinct_inputs is not None
-        return exact and self.made_for is not None and first.earlier is None
+        return first.strategy.holds_rows and self.made_for is not None and first.earlier is None
 
     def at(self, epsilon: float) -> Plan:
         """The plan for the same inputs, groups and parameters at another epsilon.

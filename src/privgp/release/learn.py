@@ -155,7 +155,7 @@ def learn_release(
         output_names=plan.output_names,
         guarantee=total,
         parts=parts,
-        facts=cast("Any", facts),
+        facts=cast(Any, facts),
     )
     vars(release)["answers"] = answers
     return release

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -257,3 +258,9 @@ def _of_batch(batch: Sequence[Spending]) -> Guarantee:
         assumptions=(*whole.assumptions, batch[0].same),
         mechanism=f"{len(guarantees)} measurements of the same rows: {each}{FROM_THEM}",
     )
+
+
+def utc(date: datetime) -> str:
+    if date.tzinfo is None:
+        raise ValueError("date must have a time zone.")
+    return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

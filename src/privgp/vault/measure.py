@@ -23,7 +23,6 @@ from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
 from privgp.types import Array, Column, Pair, Random, UserData
 from privgp.vault.grouped.totals import AllTotals, Totals
 from privgp.vault.labels import shares_about_even, shares_of_each
-from privgp.vault.masked import Sealed, unseal
 from privgp.vault.people import shares
 from privgp.vault.tables import bin_of
 from privgp.vault.validate import (
@@ -33,6 +32,7 @@ from privgp.vault.validate import (
     clip_outputs,
     person_ids,
 )
+from privgp.vault.values import Sealed, unseal
 
 enable_features("contrib")
 

@@ -24,10 +24,10 @@ from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, KusnerConstants, ResidualBound, selection_scale
 from privgp.types import Array, Integers, Pair, Random
 from privgp.vault.labels import shares_of_each
-from privgp.vault.masked import Sealed, unseal
 from privgp.vault.measure import add_noise
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clip_inputs, clip_outputs
+from privgp.vault.values import Sealed, unseal
 
 CHOICES = PERMUTE_AND_FLIP, EXPONENTIAL = "permute-and-flip", "exponential"
 SELECTION_SAMPLER = (

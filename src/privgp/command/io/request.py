@@ -473,9 +473,7 @@ class Request(Readable):
         named = self.groups, self.exposure, self.weights
         made = with_column_names(plan, tuple(self.input_names), *named)
         several = are_several(self.y_bounds) and self.output is not None
-        return (
-            replace(cast("Any", made), output_names=tuple(self.output_names)) if several else made
-        )
+        return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,7 +114,7 @@ class PrivateFunction(KeptEstimator):
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepare(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
-        fit = self._fit_records if self.protect == "records" else self._fit_outputs
+        fit = {"outputs": self._fit_outputs, "records": self._fit_records}[self.protect]
         fit(X, y, tried, seed, state)
         return self
 

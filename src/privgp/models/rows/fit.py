@@ -29,10 +29,10 @@ from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Bounds, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
-from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people, person_codes
 from privgp.vault.tables import seal_rows
 from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published

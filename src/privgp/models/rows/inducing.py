@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 MOST_ROWS = 1000  # of one person that are used, unless declared
 
 
-def streams(model: Published, rows: int) -> bool:
-    """Whether rows go through inducing inputs, in blocks: one number at public inputs, where these were
-    asked for. Anything else is reduced to distinct inputs, or to cells."""
-    outcomes = [one._outcome() for one in model._alone()] if model.inducing is not None else []
-    return [each.has_squares for each in outcomes] == [True] and model.protect == "outputs"
-
-
 def array_rows(model: Published, X: Array, groups: UserData) -> ArrayRows | PeopleRows:
     """Rows in memory, with whole people together where people are given."""
     most = most_rows(model, groups)

@@ -55,9 +55,9 @@ from privgp.release.spendings import (
     places,
 )
 from privgp.types import Array, Column, Integers, Table, UserData
-from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people
 from privgp.vault.validate import person_ids
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published

@@ -29,12 +29,13 @@ from privgp.plan.search.folds import Dealt, count_blocks, folds_of, public_split
 from privgp.privacy.guarantee import Event, Guarantee, epsilon_left, promise, total_epsilon
 from privgp.privacy.noise import GAUSSIAN, GAUSSIAN_SAMPLER, LAPLACE, ON_LATTICE, PURE
 from privgp.privacy.protected import Protected
+from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Column, Table
 from privgp.vault.labels import seal_outcome
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_blocks, choose_by_residuals
 from privgp.vault.validate import person_ids, seal_inputs, seal_outputs
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
@@ -201,7 +202,7 @@ def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float,
     model, left = search.estimator, float(search.epsilon) - spent
     while total_epsilon((spent, left)) > search.epsilon:
         left = float(np.nextafter(left, 0.0))
-    sums = model.objective == "posterior" and model.reconstruct == "posterior"
+    sums = model.objective == "posterior" and RECONSTRUCTIONS[model.reconstruct].averages
     if model.mechanism in PURE or (model.mechanism != GAUSSIAN and sums):
         yield left, model.mechanism if model.mechanism in PURE else LAPLACE
     if model.mechanism not in PURE and search.delta > 0:

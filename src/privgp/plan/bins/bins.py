@@ -37,6 +37,7 @@ class RecordSums(Sums):
 
     people: ClassVar[None] = None
     distinct_inputs: ClassVar[None] = None
+    private_inputs: ClassVar[bool] = True
     whole_people: ClassVar[bool] = False
     counted: ClassVar[str] = "records"
     most_records: ClassVar[int] = 1
