@@ -29,7 +29,7 @@ from privgp.plan.inputs.tally import (
     tally_rows,
 )
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, sum_outcomes
-from privgp.vault.masked import Sealed
+from privgp.vault.values import Sealed
 
 ROWS = 1200
 SETTINGS = {"epsilon": 1.0, "delta": 1e-6, "hyperparameters": "fixed", "random_state": 0}

@@ -12,7 +12,7 @@ from privgp.command.io.files import MANY_TABLES, check_files, is_many, whole_fil
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
-    from privgp.models.density.bounds import PrivateBounds
+    from privgp.models.bounds import PrivateBounds
     from privgp.tables.source import Source
     from privgp.types import Array
 
@@ -49,7 +49,7 @@ def bounds(
     from privgp.command.io.accounts import account_of, charge_facts, note_release
     from privgp.command.io.columns import refuse_questions
     from privgp.command.io.spending import guard_budget
-    from privgp.models.density.bounds import check_question, private_bounds
+    from privgp.models.bounds import check_question, private_bounds
 
     with refuse_questions():
         check_question(epsilon, share, low, smallest, largest)

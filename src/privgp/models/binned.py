@@ -16,20 +16,19 @@ from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.promise import simulation
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import SpendingRegressor
+from privgp.models.spending import SpendingRegressor, simulation
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import promise
 from privgp.privacy.noise import LAWS, PURE
-from privgp.privacy.protected import OUTPUTS, RECORDS
+from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
 from privgp.types import Array, Bounds, Column, Integers, RandomState, Table, UserData
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
 from privgp.vault.validate import seal_inputs, seal_outputs
+from privgp.vault.values import Sealed
 
 MOST_BINS = 2**62
 MOST_PRIVATE_BINS = 2000
@@ -86,8 +85,7 @@ class BinnedMeans(SpendingRegressor):
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, tuple(LAWS))
         check_choice("protect", self.protect, ("outputs", "records"))
-        release = self._measure_records if self.protect == "records" else self._measure_outputs
-        release(X, y)
+        {"outputs": self._measure_outputs, "records": self._measure_records}[self.protect](X, y)
         return self
 
     def predict(self, X: Table) -> Array:
@@ -115,7 +113,8 @@ class BinnedMeans(SpendingRegressor):
             means = self._middle_and_half()[0] + measured.values / counts
             self._keep(grid, bins, counts, means, measured.noise_std / counts)
 
-        self._publish_sums(y, len(X), BinSums(self.noise, index, len(bins)), what, keep)
+        strategy, whom = BinSums(self.noise, index, len(bins)), (OUTPUTS, PUBLIC_INPUTS)
+        self._publish_sums(y, len(X), strategy, whom, what, keep)
 
     def _measure_records(self, X: Table, y: UserData) -> None:
         """Counts and sums per bin. Inputs and outputs go to the vault."""
@@ -146,25 +145,27 @@ class BinnedMeans(SpendingRegressor):
             spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
             self._keep(grid, bins, counts, means, spread / counts)
 
-        self._publish_sums((inputs, y), len(inputs), strategy, what, keep)
+        whom = RECORDS, PRIVATE_INPUTS
+        self._publish_sums((inputs, y), len(inputs), strategy, whom, what, keep)
 
     def _publish_sums(
         self,
         data: Sealed | tuple[Sealed, Sealed],
         rows: int,
         strategy: Strategy,
+        whom: tuple[Protected, tuple[str, ...]],
         what: str,
         keep: Callable[[Measurement], None],
     ) -> None:
-        """Spend the budget on these sums, which ``what`` describes; ``keep`` takes the noisy ones."""
+        """Spend the budget on these sums, which ``what`` describes; ``whom``: who is protected, under which
+        assumptions; ``keep`` takes the noisy ones."""
         noise = noise_of(strategy, float(self.epsilon), float(self.delta))
         bounds = check_bounds("y_bounds", self.y_bounds)
-        records = self.protect == "records"
         promised = promise(
-            RECORDS if records else OUTPUTS,
+            whom[0],
             [noise.event],
             (self.epsilon, self.delta),
-            assumptions=PRIVATE_INPUTS if records else PUBLIC_INPUTS,
+            assumptions=whom[1],
             mechanism=f"{noise.describe()} on {what}; all else is post-processing",
             sampler=noise.sampler,
             simulated=self.random_state is not None,

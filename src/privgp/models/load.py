@@ -21,7 +21,7 @@ ESTIMATORS = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGP": "privgp.models.gp",
-    "PrivateGPDensity": "privgp.models.density.estimator",
+    "PrivateGPDensity": "privgp.models.density",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 PIPELINE = (
@@ -82,11 +82,11 @@ def unpack_model(content: bytes) -> Any:
 def notice(model: Published) -> str:
     """What a file of this model holds of X."""
     release: Release = model._released
-    if release.parameters.protect == "records":
+    if release.parameters.private_inputs:
         return NOTICE_RECORDS
     made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
-    streamed = made is not None and made.strategy.distinct_inputs is None
-    return NOTICE_INDUCING if streamed or release.parameters.inducing is not None else NOTICE
+    streamed = made is not None and not made.parts[0].strategy.holds_rows
+    return NOTICE_INDUCING if streamed or release.parameters.most_nodes < np.inf else NOTICE
 
 
 def estimator_for(parameters: Parameters) -> Any:

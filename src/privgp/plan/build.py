@@ -21,13 +21,12 @@ from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.outcomes.exposures import Exposures
-from privgp.plan.outcomes.rates import Rates
+from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
 from privgp.plan.part import Part
 from privgp.plan.strategy import OutputSums, Strategy, effective_count, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
+from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers
 
 ROW_NOISE = "noise_variance must be one number, or one for each row of X, of which there are at most 20,000 in memory."
@@ -116,14 +115,16 @@ class Question:
             scaled = spreads(inputs)
             nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
             return np.unique(nearest).astype(np.int64)
-        count = max(NODES, MOST_CELLS) if self.inducing is None else self.inducing
-        if self.inducing is None and len(inputs) > MOST_CELLS:
-            count = NODES
-        many_models = self.adapts and self.mechanism != GAUSSIAN
-        is_line = inputs.shape[1] == 1
-        if self.inducing is None and many_models and is_line and cells <= SEARCHED:
-            count = min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
+        count = self.inducing or self._usual_nodes(inputs, cells)
         return choose_nodes(model.kernel, model.input_map(inputs), count)
+
+    def _usual_nodes(self, inputs: Array, cells: int) -> int:
+        """How many inputs carry the function where no number was asked for."""
+        count = NODES if len(inputs) > MOST_CELLS else max(NODES, MOST_CELLS)
+        many_models = self.adapts and self.mechanism != GAUSSIAN
+        if many_models and inputs.shape[1] == 1 and cells <= SEARCHED:
+            return min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
+        return count
 
     def weights_and_repeats(self, rows: int, tally: Tally | None) -> tuple[Array, Array]:
         """The sample weight of every row, over the largest, and how many rows each stands for."""
@@ -145,7 +146,7 @@ class Question:
     @property
     def adapts(self) -> bool:
         """Whether hyperparameters are learned from the measurement."""
-        return self.learned and self.reconstruct == "posterior"
+        return self.learned and RECONSTRUCTIONS[self.reconstruct].averages
 
     @property
     def energy(self) -> bool:
@@ -217,19 +218,15 @@ def make_part(
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
         return part_of(task, strategy, kind)
-    if question.reconstruct == "posterior":
-        strategy, rival = _posterior_strategy(task)
-        gathered = task.cells is not None and tally is None
-        if gathered and strategy.law not in PURE and MOST_CELLS < len(X) <= MOST_WEIGHED:
-            task = task_of(X, question, budget, people, earlier, cells=False)
-            strategy = best_sums(task, GAUSSIAN)
-        part = part_of(task, strategy, rival=rival)
-        if earlier is not None:
-            return part
-        return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
-    raise ValueError(
-        "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
-    )
+    strategy, rival = _posterior_strategy(task)
+    gathered = task.cells is not None and tally is None
+    if gathered and strategy.law not in PURE and MOST_CELLS < len(X) <= MOST_WEIGHED:
+        task = task_of(X, question, budget, people, earlier, cells=False)
+        strategy = best_sums(task, GAUSSIAN)
+    part = part_of(task, strategy, rival=rival)
+    if earlier is not None:
+        return part
+    return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
 
 
 def task_of(
@@ -368,7 +365,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         noise[task.index] = question.row_noise
     smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets, noise)
     linear = design(smoother.weights, question.objective, weights)
-    equal = question.reconstruct == "unbiased"
+    equal = RECONSTRUCTIONS[question.reconstruct].at_targets
     strategy = strategy_for_rows(
         linear.strategy,
         task.index,

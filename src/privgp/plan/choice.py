@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +27,9 @@ from privgp.plan.designs.hypotheses import (
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_variance_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
-from privgp.plan.features.features import Features, PeopleFeatures
+from privgp.plan.features import Features, PeopleFeatures
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.outcomes.labels import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
+from privgp.plan.labels import ROOT_TWO, ClassGroupSums, ClassSums
 from privgp.plan.strategy import (
     EqualRows,
     GroupSums,
@@ -39,6 +39,7 @@ from privgp.plan.strategy import (
 )
 from privgp.plan.streamed.sums import StreamedGroups, StreamedSums
 from privgp.privacy.noise import PURE
+from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
@@ -257,3 +258,19 @@ def smoother_of(
     mapped, goal = model.input_map(inputs), model.input_map(targets)
     variance = model.noise_variance if noise is None else noise
     return exact_smoother(model.kernel, variance, mapped, counts, goal)
+
+
+def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
+    """The same sums for every class; of two classes, one says it all."""
+    if classes == 2:
+        return strategy
+    pure, people = strategy.law in PURE, strategy.people
+    kind = ClassGroupSums if pure else ClassSums
+    parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
+    if (
+        people is not None and not pure and strategy.tally is None
+    ):  # everybody moves as far as one row would
+        moved = column_norms(strategy.matrix)[strategy.index] * strategy.row_weights
+        norms = np.bincount(people, moved)
+        parts["row_weights"] = strategy.row_weights / np.maximum(norms, 1.0)[people]
+    return kind(**parts, classes=classes)

@@ -17,7 +17,6 @@ from privgp.gp.threads import one_thread, threads_for
 from privgp.plan import accuracy, wording
 from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.parameters import MadeFor
 from privgp.plan.part import Part, check_part, hash_part, unit_of
@@ -46,7 +45,7 @@ from privgp.storage.archive import (
     unpack,
     write,
 )
-from privgp.storage.codec import Codec
+from privgp.storage.codec import Codec, fingerprint
 from privgp.types import Array, Positive
 
 if TYPE_CHECKING:
@@ -280,8 +279,7 @@ class Plan:
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
         first = self.parts[0]
-        exact = first.x_bounds is not None or first.strategy.distinct_inputs is not None
-        return exact and self.made_for is not None and first.earlier is None
+        return first.strategy.holds_rows and self.made_for is not None and first.earlier is None
 
     def at(self, epsilon: float) -> Plan:
         """The plan for the same inputs, groups and parameters at another epsilon.

@@ -244,7 +244,7 @@ class Count:
     def parameters(self, protect: str) -> dict[str, object]:
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
-        change = None if protect == "records" else self.max_change
+        change = UNITS[protect, False].change_of_unit(self.max_change)
         return {"y_bounds": (self.low, self.high), "likelihood": "poisson", "max_change": change}
 
 
@@ -335,6 +335,11 @@ class Unit:
     def assumed(self, wording: Wording) -> tuple[str, ...]:
         """What a guarantee assumes of an outcome with this wording."""
         return self.assumptions or wording.assumptions
+
+    def change_of_unit(self, change: float | None) -> float | None:
+        """How much one person changes one output, as it is declared; None where a whole record is
+        replaced."""
+        return None if self.private_inputs else change
 
     def limit_change(
         self, wording: Wording, change: float | None

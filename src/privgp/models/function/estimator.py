@@ -20,8 +20,9 @@ from privgp.gp.kernels.registry import kernel_tree
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.ledger.account import Account
-from privgp.models.kept import KeptEstimator, names_of
+from privgp.models.kept import KeptEstimator
 from privgp.models.rows.tables import numbers_only
+from privgp.models.spending import names_of
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (
@@ -113,7 +114,7 @@ class PrivateFunction(KeptEstimator):
         ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
         tried, seed = self._prepare(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
-        fit = self._fit_records if self.protect == "records" else self._fit_outputs
+        fit = {"outputs": self._fit_outputs, "records": self._fit_records}[self.protect]
         fit(X, y, tried, seed, state)
         return self
 

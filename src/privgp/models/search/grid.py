@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
-from privgp.models.promise import simulation
 from privgp.models.search.candidates import (
     MEASUREMENT,
     VALIDATION_ASSUMPTIONS,
@@ -25,7 +24,7 @@ from privgp.models.search.outputs import (
     fit_by_cross_validation,
     fit_by_evidence,
 )
-from privgp.models.spending import Search, refuse_spenders
+from privgp.models.spending import Search, refuse_spenders, simulation
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, promise

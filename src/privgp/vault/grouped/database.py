@@ -15,8 +15,7 @@ from privgp.plan.inputs.tally import Tally
 from privgp.tables.parser import TableError
 from privgp.types import Integers
 from privgp.vault.grouped.totals import CHANGED, Encoding
-from privgp.vault.masked import Sealed
-from privgp.vault.values import read_label
+from privgp.vault.values import Sealed, read_label
 
 WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
 ANOTHER = "y must be the output of the table whose inputs are X."

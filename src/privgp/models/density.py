@@ -1,4 +1,4 @@
-"""PrivateGPDensity: where private points lie, as a density and an intensity with intervals."""
+"""What a released density guarantees (docs/proofs/density.md)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.density.guarantee import density_guarantee
-from privgp.models.promise import with_assumptions
-from privgp.models.published import Published
+from privgp.models.published import Published, with_assumptions
 from privgp.models.rows.fit import domain, private_inputs, row_count
 from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.bins import Grid
+from privgp.plan.bins.counts import LEAST_TOLD, bins_per_input, cell_volume, quadrature
 from privgp.plan.build import Question
-from privgp.plan.outcomes.density import LEAST_TOLD, bins_per_input, cell_volume, quadrature
-from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.kinds import Exposures
 from privgp.plan.parameters import DensityParameters
 from privgp.plan.plan import Plan, make_plan
 from privgp.plan.together import PublicInputs
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Guarantee, promise
+from privgp.privacy.protected import POINTS
 from privgp.question.parameters import check_values
 from privgp.release.prediction import ReleasedFunction, check_coverage
+from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.tables import seal_counts
 from privgp.vault.validate import column_names
@@ -39,6 +39,31 @@ from privgp.vault.validate import column_names
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+ASSUMPTIONS = (
+    "the number of points is public",
+    "kernel, domain, bins and budget were chosen without looking at the points",
+)
+
+
+def density_guarantee(plan: Plan, bins: int, *, simulated: bool) -> Guarantee:
+    """The guarantee of noisy sums of the numbers of points in the bins of a grid.
+
+    Replacing one point moves two counts by 1, so every sum of counts with weights of norm at most 1 by
+    at most 2: what the plan states as the change of one output.
+    """
+    size = plan.strategy.size
+    totals = f"{size} noisy total{'s' if size > 1 else ''} of the numbers of points in {bins} bins"
+    return promise(
+        POINTS,
+        [plan.noise.event],
+        (plan.epsilon, plan.delta),
+        assumptions=ASSUMPTIONS,
+        mechanism=f"{totals} of the declared domain ({plan.noise.describe()}){FROM_THEM}",
+        sampler=plan.noise.sampler,
+        simulated=simulated,
+    )
 
 
 @dataclass(eq=False, repr=False)

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.ledger.account import Account
-from privgp.models.promise import generator
-from privgp.plan.outcomes.density import REPLACED, count_bounds
+from privgp.models.spending import generator
+from privgp.plan.bins.counts import REPLACED, count_bounds
 from privgp.plan.strategy import GroupSums, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
