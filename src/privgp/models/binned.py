@@ -79,7 +79,20 @@ class BinnedMeans(SpendingRegressor):
     random_state: RandomState = None
 
     def fit(self, X: Table, y: Column) -> Self:
-        """Measure once, with noise. The only call that spends."""
+        """Measure once, with noise. Spends the budget, at every call.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The private values.
+
+        Returns
+        -------
+        self
+
+        """
         self._check_call(X, y)
         check_budget(self.epsilon, self.delta, pure=self.noise in PURE)
         check_bounds("y_bounds", self.y_bounds)
@@ -89,7 +102,18 @@ class BinnedMeans(SpendingRegressor):
         return self
 
     def predict(self, X: Table) -> Array:
-        """The mean of the bin of every point; outside the box, of the nearest bin."""
+        """The mean of the bin of every point; outside the box, of the nearest bin.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows,)
+
+        """
         points = self._points(X)
         bins, asked = self._bins, self._grid.of(points)
         out = np.full(len(asked), self._middle_and_half()[0])
@@ -249,7 +273,20 @@ class BinnedGP(BinnedMeans):
     model: str = field(default="integral", kw_only=True)
 
     def predict(self, X: Table, *, return_std: bool = False) -> Any:
-        """The posterior mean at every point, and the std of the function about it."""
+        """The posterior mean at every point.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        return_std : bool, default False
+            Also return the standard deviation of the function about the mean.
+
+        Returns
+        -------
+        array (rows,), or a pair of them
+
+        """
         points = self._points(X)
         with one_thread():
             cross = self._cross(points)

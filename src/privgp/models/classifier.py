@@ -133,10 +133,25 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         label: Any = None,
         points: UserData = None,
     ) -> Figure:
-        """The probability of a class as a curve, map or slices with its 90% interval.
+        """Draw the probability of a class as a curve, map or slices with its 90% interval.
 
-        ``label``: of the class, the last one by default; ``output``: the name of the label; None: as
-        ``name_output`` said; ``points``: rows to mark.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, optional
+            The name of the label on the picture. Default: as ``name_output`` set it.
+        label : object, optional
+            The class. Default: the last one.
+        points : table, optional
+            Rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
         """
         from privgp.models.picture import on_paper, probability_picture
         from privgp.pictures.curves import plot_release

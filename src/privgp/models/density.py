@@ -139,8 +139,28 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return asked._make_plan()
 
     def epsilon_for(self, X: Table, error: float) -> float:  # type: ignore[override]
-        """The least epsilon, within 1%, whose plan expects at most this error, as a share of the
-        intensity. Reads no point and spends nothing."""
+        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
+
+        Every epsilon that is tried is planned for; the model's own is not used. Reads no point and spends
+        nothing.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The points, or their number: nothing else of them is used.
+        error : float
+            The largest expected error, as a share of the intensity.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If no epsilon reaches the error. The message states the error without privacy.
+
+        """
         return self._least_epsilon(X, error)
 
     def fit(
@@ -192,7 +212,20 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return np.where(self._inside(rows), logs, -np.inf)
 
     def score(self, X: Table, y: UserData = None) -> float:
-        """The total log density of the rows of X. On private points it is not private."""
+        """The total log density of the rows of X. On private points it is not private.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : ignored
+            scikit-learn passes it.
+
+        Returns
+        -------
+        float
+
+        """
         return float(np.sum(self.score_samples(X)))
 
     def interval(
@@ -234,7 +267,24 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         output: str | None = None,
         points: UserData = None,
     ) -> Figure:
-        """The released intensity as a curve, map or slices. ``points``: rows to mark."""
+        """Draw the released intensity as a curve, map or slices.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, optional
+            The name of the intensity on the picture.
+        points : table, optional
+            Public rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        """
         from privgp.models.picture import function_picture, on_paper
         from privgp.pictures.curves import plot_release
 

@@ -313,7 +313,22 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def plot(
         self, *, figure: Figure | None = None, observation: bool = False, points: UserData = None
     ) -> Figure:
-        """The curve, map or slices of every outcome, one above the other."""
+        """Draw the curve, map or slices of every outcome, one above the other.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        observation : bool, default False
+            Draw the 90% intervals of new outputs instead of the functions'. Not on a map.
+        points : table, optional
+            Rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        """
         from privgp.models.picture import plot_several
 
         check_is_fitted(self)

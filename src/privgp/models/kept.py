@@ -28,13 +28,13 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     _CODEC: ClassVar[Codec]
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
-        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
+        """Write the private state to the new ``.private-state`` file ``path``, and keep it up to date there."""
         check_is_fitted(self)
         self._kept.save(path)
 
     @classmethod
     def load_state(cls, path: str | os.PathLike[str]) -> Self:
-        """Go on with what a state file holds, which is kept up to date."""
+        """Continue with the state file ``path``, which is kept up to date."""
         kept = Kept.load(path, cls._CODEC)
         made = cls(**kept.contents.parameters())
         made._take(kept)
@@ -51,7 +51,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return self._kept.contents.most - self.points_answered_
 
     def points_unanswered(self, X_new: Any) -> int:
-        """How many of these points have no answer yet; through inducing inputs all have."""
+        """How many points of ``X_new`` have no answer yet; through inducing inputs all have."""
         check_is_fitted(self)
         return self._kept.count_new(validate_data(self, X_new, reset=False, dtype=np.float64))
 

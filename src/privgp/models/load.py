@@ -66,10 +66,27 @@ def pack_model(model: Published) -> bytes:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model of a .privgp file; it predicts to the last bit as the model that was saved, and has
-    ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
-    ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
-    as far as the place it came from."""
+    """Load the model of a ``.privgp`` file.
+
+    It predicts to the last bit as the model that was saved, and has ``plan_summary_`` instead of
+    ``plan_``. The hashes inside detect damage, not forgery: trust a file as far as its source.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    model
+        A fitted estimator of the class that was saved.
+
+    Raises
+    ------
+    DamagedFile
+        A ValueError: the file is damaged, or needs a newer privgp.
+
+    """
     with damage_of(path):
         return unpack_model(read(path))
 

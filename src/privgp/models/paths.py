@@ -194,8 +194,22 @@ class PosteriorPaths(KeptEstimator):
         return self._model().calibrate_noise(epsilon, check_count(n), by)
 
     def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the records; the first release spends the budget, and every fit has its own.
-        ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
+        """Take the records. The first release spends the budget; every fit has its own.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The private values.
+        state : str or path, optional
+            A new ``.private-state`` file, which keeps every draw before its answer is given.
+
+        Returns
+        -------
+        self
+
+        """
         tried, seed = self._prepare(X, y, state)
         model = self._model()
         inputs = seal_inputs(X, len(model.domain))
@@ -215,14 +229,41 @@ class PosteriorPaths(KeptEstimator):
         return self
 
     def release(self, X_new: Table) -> Array:
-        """The paths at these points, (paths, points), always the same; kept before returned."""
+        """The paths at these points, always the same; stored before they are returned.
+
+        Parameters
+        ----------
+        X_new : table (points, inputs)
+            Where to evaluate.
+
+        Returns
+        -------
+        array (paths, points)
+
+        """
         return self._ask(X_new).T
 
     def excursion(
         self, X_new: Table, threshold: float, *, vote: float = 0.5, smoothing: float | None = None
     ) -> Excursion:
-        """Where the function is at least ``threshold``, by a vote of the paths at these points,
-        each smoothed by a Gaussian filter of std ``smoothing``, in units of X. Costs nothing."""
+        """Where the function is at least ``threshold``, by a vote of the paths. Costs nothing.
+
+        Parameters
+        ----------
+        X_new : table (points, inputs)
+            Where to evaluate.
+        threshold : float
+            In units of the output.
+        vote : float, default 0.5
+            The share of the paths that must reach the threshold.
+        smoothing : float, optional
+            The std, in units of X, of a Gaussian filter that smooths every path first.
+
+        Returns
+        -------
+        Excursion
+
+        """
         check_vote(threshold, vote, smoothing)
         paths = self.release(X_new)
         numbers_only(self, X_new)

@@ -152,9 +152,18 @@ class Published(Queries, SpendsAtFit):
         return least_epsilon(plan_at, check_error(error))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release to a .privgp file; see privgp.load.
+        """Write the release to a ``.privgp`` file of JSON and arrays, which ``privgp.load`` reads.
 
-        It holds noisy sums of the outputs and, under ``protect="outputs"``, inputs, which a warning says.
+        The file holds noisy sums and, with ``protect="outputs"``, the inputs, which a warning states: publish
+        it only if no column of X is private. Equal models give equal bytes.
+
+        Parameters
+        ----------
+        path : str or path
+            A new file whose name ends in ``.privgp``.
+        overwrite : bool, default False
+            Replace a file that exists.
+
         """
         from privgp.models.load import notice, save
 
@@ -165,14 +174,41 @@ class Published(Queries, SpendsAtFit):
     def certificate(
         self, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
     ) -> dict[str, object]:
-        """What was promised, as JSON; see privgp.release.certificate."""
+        """What is guaranteed, as the JSON object that ``privgp inspect --json`` prints.
+
+        Parameters
+        ----------
+        holder : mapping, optional
+            What only the custodian knows, such as a contact, by the names on the certificate page.
+        date : datetime, optional
+            The date of the certificate. Default: now.
+
+        Returns
+        -------
+        dict
+
+        """
         from privgp.release.certificate import certificate
 
         return certificate(self, holder=holder, date=date)
 
     def name_output(self, name: str, units: str | None = None, column: str | None = None) -> Self:
-        """Say what the output is called, in which units it is, and in which column of the table: for
-        the file, pictures and certificate. It tells nothing of its values."""
+        """Name the output on pictures, in the file and in the certificate.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        units : str, optional
+            Such as "cm".
+        column : str, optional
+            The column of the table that held it.
+
+        Returns
+        -------
+        self
+
+        """
         said: dict[str, Any] = {"name": name, "units": units, "column": column}
         given = {key: text for key, text in said.items() if text is not None or key == "name"}
         for what, text in given.items():

@@ -143,11 +143,24 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return_cov: bool = False,
         observation: bool = False,
     ) -> Any:
-        """The released function anywhere: deterministic, free, any number of times.
+        """The released function at any inputs: free and deterministic.
 
-        ``return_std`` and ``return_cov`` describe the latent function, privacy noise included;
-        ``observation`` adds the variance of an output about it (near the bounds no more than outputs
-        between them can have).
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        return_std, return_cov : bool, default False
+            Also return the standard deviation (rows,) or the covariance (rows, rows) of the function, privacy
+            noise included. Not both.
+        observation : bool, default False
+            Add the variance of a new output about the function, limited near the bounds to what outputs
+            within them can have.
+
+        Returns
+        -------
+        array (rows,), or a pair
+            With several outputs, every array has a last axis for them.
+
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
@@ -181,12 +194,27 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """The ends (low, high), at every row of X, of an interval that holds the function with this
-        probability; with ``observation``, a new output; with ``simultaneous``, the function at all rows
-        of X at once.
+        """An interval at every row of X that holds the function with the given probability.
 
-        They are quantiles of the mixture of models that was learned, so they need not lie evenly
-        about the mean. Free, like ``predict``.
+        Its ends are quantiles of the mixture of models that was learned, so the mean need not be in the
+        middle. Free and deterministic.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        coverage : float, default 0.9
+            The probability.
+        observation : bool, default False
+            For a new output instead of the function.
+        simultaneous : bool, default False
+            For the function at all rows of X at once.
+
+        Returns
+        -------
+        low, high : array (rows,)
+            With several outputs, (rows, outputs).
+
         """
         if simultaneous:
             return self._band(X, coverage, observation)
@@ -207,9 +235,25 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         points: UserData = None,
     ) -> Figure:
-        """The released curve, map or slices as a figure; see privgp.models.picture.
+        """Draw the released curve, map or slices.
 
-        ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, optional
+            The name of the output on the picture. Default: as ``name_output`` set it.
+        observation : bool, default False
+            Draw the 90% interval of a new output instead of the function's. Not on a map.
+        points : table, optional
+            Rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
         """
         from privgp.models.picture import function_picture, on_paper, plot_several
         from privgp.pictures.curves import plot_release

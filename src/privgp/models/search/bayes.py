@@ -231,7 +231,23 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
     def fit(
         self, X: Table, y: Column, *, X_val: Table | None = None, y_val: Column | None = None
     ) -> Self:
-        """Search. Spends the budget, at every call that does not go on with a state file."""
+        """Search. Spends the budget, at every call that does not continue a state file.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The training rows: public if validation records are given. Without these, blocks of the private
+            rows serve for the choice, for models of private records, labels, functions and paths.
+        X_val, y_val : table and column, optional
+            The private validation records, which are protected.
+
+        Returns
+        -------
+        self
+
+        """
         if X_val is None and y_val is None and has_private_rows(self.estimator):
             self._fit_by_blocks(X, y)
             return self
@@ -297,7 +313,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
             self._publish(promised, draw, keep, inputs=rows.inputs, rows=count)
 
     def predict(self, X: Table) -> Any:
-        """What the chosen model predicts."""
+        """Predict at the rows of X with the chosen model."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
