@@ -4,13 +4,10 @@
 ``TMPDIR``) and prints one line of JSON for each of the lines that are asked for, all but PostgreSQL's by
 default: ``1``, ``2``, ``4`` inputs; ``people`` with two inputs, ten rows each; ``duckdb`` and
 ``postgresql``, two inputs in a database. Seconds are of the processor in this process, and by the clock.
-``python -m benchmarks.many_files schedule``: what the cost model of docs/engine.md expects, and its
-picture.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
 import resource
 import sys
@@ -154,56 +151,7 @@ WAYS: dict[str, Callable[[Path], dict[str, Any]]] = {
 }
 
 
-def schedule(
-    rows: float, workers: int, *, row: float, start: float, part: float, ends: float, block: float
-) -> float:
-    """Seconds until a pass is done: blocks go to whoever is free, which costs ``start`` each and ``row``
-    per row; the curator adds up parts one by one, ``part`` seconds each; ``ends`` come before and after."""
-    blocks = int(max(4 * workers, -(-rows // block)))
-    each = start + row * rows / blocks
-    free = [0.0] * workers
-    added = 0.0
-    for _ in range(blocks):
-        done = heapq.heappop(free) + each
-        heapq.heappush(free, done)
-        added = max(added, done) + part
-    return ends + added
-
-
-# Of the machine that docs/engine.md names.
-SHOWN = {1e7: "10 million", 1e8: "100 million", 1e9: "1 billion"}
-COSTS = {"row": 1.1e-5, "start": 0.1, "part": 0.02, "ends": 15.0, "block": 2.0**18}
-
-
-def picture(path: Path) -> None:
-    """Seconds of a fit against the number of workers, by the cost model."""
-    from privgp.pictures import style
-
-    figure = style.new_figure(3.8)
-    axes = figure.subplots()
-    workers = np.unique(np.geomspace(1, 400, 30).astype(int))
-    looks = ((style.BLUE, "-"), (style.ORANGE, "--"), (style.VERMILION, "-."))
-    for (colour, line), (rows, name) in zip(looks, SHOWN.items(), strict=True):
-        seconds = [schedule(rows, int(count), **COSTS) for count in workers]
-        axes.loglog(workers, seconds, line, color=colour, label=f"{name} rows")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.grid(alpha=0.3)
-    style.set_labels(axes, "number of workers, one thread each", "seconds of a fit")
-    style.set_title(
-        axes,
-        "How long a fit of many rows takes by number of workers\nSimulated from costs measured on one machine",
-    )
-    style.legend([axes], below=True, columns=3)
-    figure.savefig(path, dpi=120)
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["schedule"]:
-        for count, many in ((1e7, 2), (1e8, 10), (1e9, 100), (1e9, 400)):
-            print(f"{count:.0e} rows, {many} workers: {schedule(count, many, **COSTS):.0f} s")
-        picture(Path("docs/pictures/engine-schedule.png"))
-        sys.exit()
     size = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     with tempfile.TemporaryDirectory() as temporary:
         written = write(Path(temporary) / "rows", size)

@@ -36,8 +36,8 @@ NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. " + IF_PUBLIC
 )
 NOTICE_INDUCING = (
-    "The file contains inducing inputs: centres of rows of X, or as they were given, and any targets. "
-    "They can be inputs of rows, which count as public. " + IF_PUBLIC
+    "The file contains inducing inputs, which are inputs of rows or means of them, and any targets. "
+    "They count as public. " + IF_PUBLIC
 )
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ def notice(model: Published) -> str:
     release: Release = model._released
     if release.parameters.protect == "records":
         return NOTICE_RECORDS
-    made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
-    streamed = made is not None and made.strategy.distinct_inputs is None
-    return NOTICE_INDUCING if streamed or release.parameters.inducing is not None else NOTICE
+    return NOTICE if release.parameters.inducing is None else NOTICE_INDUCING
 
 
 def estimator_for(parameters: Parameters) -> Any:

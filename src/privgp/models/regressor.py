@@ -13,30 +13,24 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.engine.cluster import engine_of
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
 from privgp.models.rows.files import aside_of
-from privgp.models.rows.inducing import streams
 from privgp.models.rows.planned import from_inputs_alone
 from privgp.models.rows.tables import rows_at
 from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingRegressor
-from privgp.plan.build import ROW_NOISE, Question
-from privgp.plan.designs.residuals import MANY_ROWS
+from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import (
     are_several,
     check_bounds,
-    check_inducing_inputs,
     check_output_shares,
     output_bounds,
     per_output,
 )
-from privgp.plan.inputs.rows import Rows
 from privgp.plan.outcomes.exposures import Exposures, check_exposure
 from privgp.plan.plan import Plan
-from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.privacy.stages import Stages
@@ -357,18 +351,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _sketch(self, rows: Rows) -> Sketch:
-        """What is measured of a row, for rows in memory or in a file."""
-        if self.residuals == "always":
-            raise ValueError(MANY_ROWS)
-        question = self._question(rows.columns)
-        if question.row_noise is not None:
-            raise ValueError(ROW_NOISE)
-        asked = self._parameters(rows.columns).inducing
-        given = None if asked is None else check_inducing_inputs(asked, rows.columns)
-        with one_thread():
-            return sketch_plan(rows, question, self._budget(), given, engine_of(self.engine))
-
     def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
@@ -392,9 +374,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         for one in each:
             one.inputs_ = self.inputs_
         return each
-
-    def _streams(self, rows: int) -> bool:
-        return streams(self, rows)
 
     def _data(
         self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None

@@ -14,6 +14,7 @@ from privgp.plan.bins.bins import Grid
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
+    MOST_ROWS,
     AnyBounds,
     are_several,
     check_any_bounds,
@@ -26,7 +27,6 @@ from privgp.plan.inputs.arguments import (
     target_points,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.rows import LARGEST
 from privgp.plan.outcomes.density import MOST_BINS, REPLACED, count_bounds
 from privgp.plan.outcomes.labels import Classes, check_classes
 from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, steepest
@@ -76,7 +76,7 @@ class Parameters:
     likelihood: Annotated[str, LIKELIHOODS] = added_field("gaussian")
     shares: tuple[Positive, ...] | None = added_field(None)
     columns: Inputs | None = added_field(None)
-    most_rows: Annotated[int, Within(1, LARGEST)] | None = added_field(None)
+    most_rows: Annotated[int, Within(1, MOST_ROWS)] | None = added_field(None)
     residuals: Annotated[str, STAGES] = added_field("auto")
 
     @property

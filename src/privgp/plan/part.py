@@ -19,7 +19,6 @@ from privgp.plan.designs.residuals import Residuals, scatters_of
 from privgp.plan.features.masses import FeatureRecords
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.kinds import Outputs, Records, Unbiased
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.outcomes.rates import Rates
@@ -289,15 +288,12 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     for prior in part.priors:
         prior.check_for(columns)
     public, counted = not unit_of(part).private_inputs, strategy.distinct_inputs is not None
-    streams = asked.inducing is not None or asked.most_rows is not None
-    streams = streams or part.rows > STREAMED  # where nobody has to ask
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
         and (strategy.change, part.kind.protect) == (asked.change, asked.protect)
-        and (counted or not public or streams)
-        and (not counted or _has_no_more_nodes(part, asked.inducing))
-        and (public or not counted)
+        and counted == public
+        and (not public or _has_no_more_nodes(part, asked.inducing))
         and len(strategy.matrix) == len(part.functionals.weights)
         and (not public or sums == asked.outcome().functions * len(strategy.matrix))
         and (names is None or len(names) == asked.inputs_of(columns))
@@ -305,7 +301,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and weights.shape == (targets,)
         and weights.min() >= 0.0 < weights.sum()
         and part.kind.fits(replace(part, asked=asked))
-        and (part.residuals is None or (public and counted and _has_scatter(part, asked)))
+        and (part.residuals is None or (public and _has_scatter(part, asked)))
     )
     if not fits:
         raise ValueError(NOT_TOGETHER)
