@@ -31,6 +31,7 @@ from privgp.plan.inputs.grid import BINS, MOST_STEPS, Axis, Grid
 from privgp.plan.inputs.tally import (
     CLASSES,
     LADDER,
+    MOST_ROWS,
     TALLIES,
     People,
     Places,
@@ -437,3 +438,10 @@ def test_parts_of_steps_from_a_file_are_checked(data):
         for parts in (held.parts[:-1], held.parts + 256, held.parts - 256):
             with pytest.raises(ValueError, match="belong together"):
                 leaf.read(replace(held, parts=parts))
+
+
+def test_nobody_has_more_rows_than_the_ladder_counts():
+    """A database takes the last rung for all beyond it: they would weigh more than one person."""
+    assert LADDER[-1] >= MOST_ROWS
+    assert len(LADDER) < CLASSES
+    assert np.all(np.diff(LADDER) > 0)
