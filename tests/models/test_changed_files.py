@@ -83,6 +83,7 @@ def test_a_change_during_the_pass_is_refused(
 def test_the_command_says_so_and_spends_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 100)
     _changed_after_reading(monkeypatch, folder / "0.parquet", touched)
     _nothing_spent(monkeypatch)
     found = run("release", folder, "--inputs", "a", "--output", "cost", "--bounds", -3, 3, "--epsilon",
