@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from hashlib import blake2b
 from typing import Any
 
@@ -13,7 +12,7 @@ from privgp.vault.validate import identities, person_ids
 from privgp.vault.values import entries
 
 WHOLE_CODES = 2**61  # below it codes are whole numbers, above it hashes
-WHOLE_TEXT = re.compile("0|-?[1-9][0-9]{0,17}")  # as numbers are written
+MOST_DIGITS = 18  # of whole numbers that stand for themselves
 
 
 def count_people(groups: Column | None, rows: int) -> int:
@@ -64,7 +63,7 @@ def person_codes(groups: Column | None, rows: int) -> Integers:
     given = entries(groups)
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.shape == (rows,):
         ends = (int(given.min(initial=0)), int(given.max(initial=0)))
-        if max(map(abs, ends)) < 10**18:
+        if max(map(abs, ends)) < 10**MOST_DIGITS:
             return np.asarray(given, dtype=np.int64)
     people = person_ids(groups, rows)
     assert people is not None
@@ -76,7 +75,9 @@ def person_codes(groups: Column | None, rows: int) -> Integers:
 
 def _code(person: Any) -> int:
     """The whole number that a person is told apart by, or a hash of a text or of another identifier."""
-    if isinstance(person, str) and WHOLE_TEXT.fullmatch(person):
+    digits = person.removeprefix("-") if isinstance(person, str) else ""
+    whole = digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
+    if whole and person == str(int(person)):
         return int(person)
     text = person if isinstance(person, str) else " ".join(map(str, person[1:]))
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
