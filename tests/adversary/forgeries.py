@@ -24,9 +24,9 @@ from scipy.sparse import issparse
 
 from privgp.gp.features import unit_features
 from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.features.features import Features
+from privgp.plan.features import Features
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
-from privgp.plan.outcomes.labels import OfEveryClass
+from privgp.plan.labels import OfEveryClass
 from privgp.plan.strategy import OutputSums
 from privgp.plan.streamed.sums import StreamedSums, strategy_of_columns
 from privgp.plan.together import JointSums

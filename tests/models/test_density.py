@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 import privgp
 from privgp import Ledger, PrivateGPDensity, PrivateGPRegressor
-from privgp.plan.outcomes.density import REPLACED, bins_per_input, count_bounds, quadrature
+from privgp.plan.bins.counts import REPLACED, bins_per_input, count_bounds, quadrature
 from privgp.vault.measure import exact
 
 SETTINGS: dict[str, Any] = {

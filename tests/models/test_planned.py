@@ -10,8 +10,8 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import PrivateGPRegressor
-from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.noise import LaplaceNoise
+from privgp.storage.codec import fingerprint
 from tests.plans import with_part
 
 RNG = np.random.default_rng(0)

@@ -11,19 +11,19 @@ from sklearn.gaussian_process.kernels import RBF
 
 from privgp.engine.local import Serial
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.features.features import Features
+from privgp.plan.choice import of_every_class
+from privgp.plan.features import Features
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.inputs.tally import People, tally_rows
-from privgp.plan.outcomes.labels import of_every_class
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.streamed.columns import Columns, GroupColumns
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.plan.together import JointSums, factors
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, Totals
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import exact
+from privgp.vault.values import Sealed
 
 BOUNDS = (-1.0, 1.0)
 PEOPLE = np.array([0, 0, 0, 1, 1, 2, 3, 4, 5])

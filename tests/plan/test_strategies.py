@@ -15,11 +15,10 @@ from privgp.audit.promises import Promise
 from privgp.audit.result import Trial
 from privgp.gp.kernels.registry import KERNELS
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.strategy import noise_of
 from privgp.privacy.noise import LAWS, PURE
 from privgp.storage.archive import DamagedFile
-from privgp.storage.codec import Codec
+from privgp.storage.codec import Codec, fingerprint
 from privgp.vault.measure import measure
 from tests.plan.strategies import BOUNDS, ROWS
 

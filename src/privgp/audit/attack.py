@@ -10,8 +10,8 @@ from privgp.audit.mechanisms import attack_choice, pair_of, paths_of, release_me
 from privgp.audit.promises import promise_of
 from privgp.audit.result import Callback, TradeOff, Trial, show_progress
 from privgp.models.paths import PosteriorPaths
-from privgp.models.promise import simulation
 from privgp.models.search.grid import PrivateGridSearchCV
+from privgp.models.spending import simulation
 from privgp.types import Random, RandomState, Table
 
 

@@ -21,7 +21,7 @@ ESTIMATORS = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGP": "privgp.models.gp",
-    "PrivateGPDensity": "privgp.models.density.estimator",
+    "PrivateGPDensity": "privgp.models.density",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 PIPELINE = (
@@ -66,10 +66,27 @@ def pack_model(model: Published) -> bytes:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model of a .privgp file; it predicts to the last bit as the model that was saved, and has
-    ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
-    ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
-    as far as the place it came from."""
+    """Load the model of a ``.privgp`` file.
+
+    It predicts to the last bit as the model that was saved, and has ``plan_summary_`` instead of
+    ``plan_``. The hashes inside detect damage, not forgery: trust a file as far as its source.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    model
+        A fitted estimator of the class that was saved.
+
+    Raises
+    ------
+    DamagedFile
+        A ValueError: the file is damaged, or needs a newer privgp.
+
+    """
     with damage_of(path):
         return unpack_model(read(path))
 
@@ -82,11 +99,11 @@ def unpack_model(content: bytes) -> Any:
 def notice(model: Published) -> str:
     """What a file of this model holds of X."""
     release: Release = model._released
-    if release.parameters.protect == "records":
+    if release.parameters.private_inputs:
         return NOTICE_RECORDS
     made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
-    streamed = made is not None and made.strategy.distinct_inputs is None
-    return NOTICE_INDUCING if streamed or release.parameters.inducing is not None else NOTICE
+    streamed = made is not None and not made.parts[0].strategy.holds_rows
+    return NOTICE_INDUCING if streamed or release.parameters.most_nodes < np.inf else NOTICE
 
 
 def estimator_for(parameters: Parameters) -> Any:

@@ -17,11 +17,7 @@ from privgp.engine.cluster import engine_of
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.rows.files import aside_of
-from privgp.models.rows.inducing import streams
-from privgp.models.rows.planned import from_inputs_alone
 from privgp.models.rows.tables import rows_at
-from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import ROW_NOISE, Question
 from privgp.plan.designs.residuals import MANY_ROWS
@@ -34,19 +30,17 @@ from privgp.plan.inputs.arguments import (
     per_output,
 )
 from privgp.plan.inputs.rows import Rows
-from privgp.plan.outcomes.exposures import Exposures, check_exposure
-from privgp.plan.plan import Plan
+from privgp.plan.kinds import Exposures, check_exposure
 from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
-from privgp.privacy.stages import Stages
-from privgp.question.outcomes import BY_LIKELIHOOD, Outcome
-from privgp.question.parameters import check_values
-from privgp.question.rules import ONE, SEVERAL, check_rules
+from privgp.question.outcomes import BY_LIKELIHOOD, UNITS, Outcome
+from privgp.question.parameters import RECONSTRUCTIONS, check_values
+from privgp.question.rules import ONE, SEVERAL
 from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table, UserData
 from privgp.vault.labels import seal_columns
-from privgp.vault.masked import Sealed
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,121 +135,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    @from_inputs_alone
-    def plan(
-        self,
-        X: Table,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Plan:
-        """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
-
-        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
-        ``groups`` but the number of people. ``exposure``, ``sample_weight``: as ``fit`` has them.
-        """
-        aside = aside_of(X, exposure, sample_weight)
-        self._check_together(exposure=aside.exposure)
-        return self._plan_table(X, groups, aside)
-
-    def epsilon_for(
-        self,
-        X: Table,
-        error: float,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> float:
-        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
-
-        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
-        spends nothing. ValueError if no epsilon reaches the error. ``exposure``, ``sample_weight``: as
-        ``fit`` has them.
-        """
-        given = {"groups": groups, "exposure": exposure, "sample_weight": sample_weight}
-        return self._least_epsilon(X, error, **given)
-
-    def fit(
-        self,
-        X: Table,
-        y: Column,
-        *,
-        groups: Column | None = None,
-        plan: Plan | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure once, with noise, and learn from the measurement. The only call that spends.
-
-        ``groups``: person identifiers, public unless records are protected; all rows of one person
-        are protected together.
-        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
-        made for anything else is refused before anything is spent.
-        ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
-        population or days at risk: public, positive, one per row. None: 1 each.
-        ``sample_weight``: public survey weights, positive, one per row: the target is then the weighted
-        mean at every input. None: all rows count alike.
-        """
-        aside = aside_of(X, exposure, sample_weight)
-        self._check_together(exposure=aside.exposure)
-        return self._fit(X, y, groups, plan, aside)
-
-    def update(
-        self,
-        X: Table,
-        y: Column,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure rows of new people and learn from all measurements together. Spends their budget.
-
-        Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
-        provided that nobody is in two batches. At public inputs, what is measured is planned knowing
-        the release so far; of private records, the same sums are measured as at first. X, groups,
-        exposure and parameters must not have been chosen by looking at outputs.
-        """
-        return self._fit_further(X, y, groups, None, aside_of(X, exposure, sample_weight))
-
-    def refine(
-        self,
-        X: Table,
-        y: Column,
-        epsilon: float,
-        delta: float = 0.0,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
-
-        ``guarantee_`` then states the total, which counts for all of these people. At public inputs,
-        what is measured is planned knowing the release so far: it looks closer where that is least
-        certain. Private records must be those of an earlier measurement, which cannot be checked.
-        """
-        aside = aside_of(X, exposure, sample_weight)
-        return self._fit_further(X, y, groups, (epsilon, delta), aside)
-
-    @from_inputs_alone
-    def stages(
-        self,
-        X: Table,
-        *,
-        shares: Sequence[float] = (0.5, 0.5),
-        groups: Column | None = None,
-        exposure: Column | None = None,
-    ) -> Stages:
-        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
-
-        Laplace noise loses information when it is split and Gaussian noise does not: the noise
-        distribution is chosen for all stages together. Reads no output and spends nothing.
-        """
-        return stages(self, X, shares, groups, exposure=exposure)
-
     def predict(
         self,
         X: Table,
@@ -264,11 +143,24 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return_cov: bool = False,
         observation: bool = False,
     ) -> Any:
-        """The released function anywhere: deterministic, free, any number of times.
+        """The released function at any inputs: free and deterministic.
 
-        ``return_std`` and ``return_cov`` describe the latent function, privacy noise included;
-        ``observation`` adds the variance of an output about it (near the bounds no more than outputs
-        between them can have).
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        return_std, return_cov : bool, default False
+            Also return the standard deviation (rows,) or the covariance (rows, rows) of the function, privacy
+            noise included. Not both.
+        observation : bool, default False
+            Add the variance of a new output about the function, limited near the bounds to what outputs
+            within them can have.
+
+        Returns
+        -------
+        array (rows,), or a pair
+            With several outputs, every array has a last axis for them.
+
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
@@ -302,12 +194,27 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """The ends (low, high), at every row of X, of an interval that holds the function with this
-        probability; with ``observation``, a new output; with ``simultaneous``, the function at all rows
-        of X at once.
+        """An interval at every row of X that holds the function with the given probability.
 
-        They are quantiles of the mixture of models that was learned, so they need not lie evenly
-        about the mean. Free, like ``predict``.
+        Its ends are quantiles of the mixture of models that was learned, so the mean need not be in the
+        middle. Free and deterministic.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        coverage : float, default 0.9
+            The probability.
+        observation : bool, default False
+            For a new output instead of the function.
+        simultaneous : bool, default False
+            For the function at all rows of X at once.
+
+        Returns
+        -------
+        low, high : array (rows,)
+            With several outputs, (rows, outputs).
+
         """
         if simultaneous:
             return self._band(X, coverage, observation)
@@ -328,9 +235,25 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         points: UserData = None,
     ) -> Figure:
-        """The released curve, map or slices as a figure; see privgp.models.picture.
+        """Draw the released curve, map or slices.
 
-        ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, optional
+            The name of the output on the picture. Default: as ``name_output`` set it.
+        observation : bool, default False
+            Draw the 90% interval of a new output instead of the function's. Not on a map.
+        points : table, optional
+            Rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
         """
         from privgp.models.picture import function_picture, on_paper, plot_several
         from privgp.pictures.curves import plot_release
@@ -353,7 +276,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = are_several(self.y_bounds)
+        tags.target_tags.multi_output = self._outcome_rules() == SEVERAL
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
@@ -377,7 +300,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        if not are_several(self.y_bounds):
+        if self._outcome_rules() == ONE:
             return (self,)
         self._check_together()
         bounds = output_bounds(self.y_bounds, least=2)
@@ -394,7 +317,11 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return each
 
     def _streams(self, rows: int) -> bool:
-        return streams(self, rows)
+        """One number at public inputs, where inducing inputs were asked for. Anything else is reduced to
+        distinct inputs, or to cells."""
+        if self.inducing is None or UNITS[self.protect, False].private_inputs:
+            return False
+        return [one._outcome().has_squares for one in self._alone()] == [True]
 
     def _data(
         self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
@@ -408,10 +335,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         low, high = np.array(self.y_bounds, dtype=float).T
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
 
-    def _check_together(self, **columns: object) -> None:
-        """Refuse parameters, and columns, that do not go together."""
-        outcome = SEVERAL if are_several(self.y_bounds) else ONE
-        check_rules({**self.get_params(deep=False), **columns}, outcome)
+    def _outcome_rules(self) -> str:
+        return SEVERAL if are_several(self.y_bounds) else ONE
 
     def _outcome(self) -> Outcome:
         """What is declared of one output."""
@@ -425,9 +350,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         bounds = check_bounds("y_bounds", self.y_bounds)
         self._outcome()
         self._check_together()
-        # "posterior" is the default objective; the unbiased output has none of its own kind.
-        unbiased = self.reconstruct == "unbiased"
-        objective = "trace" if unbiased and self.objective == "posterior" else self.objective
+        objective = RECONSTRUCTIONS[self.reconstruct].choose_objective(self.objective)
         linear = objective != "posterior"
         pure = not linear and self.mechanism in ("auto", *PURE)
         check_budget(self.epsilon, self.delta, pure=pure)
@@ -442,5 +365,5 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
-    counts = model._outcome().has_rate and model.protect == "records"
+    counts = model._outcome().has_rate and UNITS[model.protect, False].private_inputs
     return Exposures.of(np.ones(1), bounds) if counts else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +27,9 @@ from privgp.plan.designs.hypotheses import (
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_variance_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
-from privgp.plan.features.features import Features, PeopleFeatures
+from privgp.plan.features import Features, PeopleFeatures
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.outcomes.labels import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
+from privgp.plan.labels import ROOT_TWO, ClassGroupSums, ClassSums
 from privgp.plan.strategy import (
     EqualRows,
     GroupSums,
@@ -39,6 +39,7 @@ from privgp.plan.strategy import (
 )
 from privgp.plan.streamed.sums import StreamedGroups, StreamedSums
 from privgp.privacy.noise import PURE
+from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ class Task:
         question, counts = self.question, self.question.exposures
         expected = None if counts is None else counts.expected
         asked = {"energy": question.energy, "change": question.change, "expected": expected}
-        own = {"scatter": self.scatter, "weights": question.weights}
-        return {**asked, "tally": self.tally, **own}
+        return {**asked, "tally": self.tally, "scatter": self.scatter, "weights": question.weights}
 
     @property
     def scatter(self) -> Array | None:
@@ -141,7 +141,6 @@ class Task:
         return self._scales_of(self.crowd)
 
     def _scales_of(self, rows: EqualRows | OutputSums) -> list[Hypothesis]:
-        models = design_models(self.priors)
         inputs, (targets, weights) = self.inputs[self.sample], self.goal
         every = slice(0, None, -(-len(targets) // SAMPLE))
         goal = inputs if targets is self.inputs else targets[every]
@@ -151,6 +150,7 @@ class Task:
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
         if self.earlier is not None:
             return self._after_earlier(inputs, nodes, sampled, goal, weights[every])
+        models = design_models(self.priors)
         models = several_scales(models) if self.question.adapts else models
         return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
 
@@ -252,13 +252,25 @@ def aware_matrix(
 
 
 def smoother_of(
-    model: Hyperparameters,
-    inputs: Array,
-    counts: Array,
-    targets: Array,
-    noise: Array | None = None,
+    model: Hyperparameters, inputs: Array, counts: Array, targets: Array, noise: Array | None = None
 ) -> Smoother:
     """The exact smoother of a model, on its mapped inputs. ``noise``: variances by input, where they differ."""
     mapped, goal = model.input_map(inputs), model.input_map(targets)
     variance = model.noise_variance if noise is None else noise
     return exact_smoother(model.kernel, variance, mapped, counts, goal)
+
+
+def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
+    """The same sums for every class; of two classes, one says it all."""
+    if classes == 2:
+        return strategy
+    pure, people = strategy.law in PURE, strategy.people
+    kind = ClassGroupSums if pure else ClassSums
+    parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
+    if (
+        people is not None and not pure and strategy.tally is None
+    ):  # everybody moves as far as one row would
+        moved = column_norms(strategy.matrix)[strategy.index] * strategy.row_weights
+        norms = np.bincount(people, moved)
+        parts["row_weights"] = strategy.row_weights / np.maximum(norms, 1.0)[people]
+    return kind(**parts, classes=classes)

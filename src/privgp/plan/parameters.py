@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Self, cast
@@ -9,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.links import LABEL_LINKS, LINKS
+from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.plan.bins.bins import Grid
-from privgp.plan.fingerprint import fingerprint
+from privgp.plan.bins.counts import MOST_BINS, REPLACED, count_bounds
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
     AnyBounds,
@@ -27,13 +28,19 @@ from privgp.plan.inputs.arguments import (
 )
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
-from privgp.plan.outcomes.density import MOST_BINS, REPLACED, count_bounds
-from privgp.plan.outcomes.labels import Classes, check_classes
-from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, steepest
+from privgp.plan.labels import (
+    LABEL_VARIANCE,
+    Classes,
+    check_classes,
+    rescale,
+    signal_of,
+    steepest,
+)
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
-from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
-from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
+from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, UNITS, Label, Outcome
+from privgp.question.parameters import BY_NAME, GENERAL, LEAST_SHARE, choices, names_of
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair, Positive, Share, UserData, Within, added_field
 from privgp.types import Count as Rows
 
@@ -80,11 +87,20 @@ class Parameters:
     residuals: Annotated[str, STAGES] = added_field("auto")
 
     @property
-    def change(self) -> float | tuple[float, ...]:
-        """How far one person moves an output that is scaled to [-1, 1], or each of several."""
-        if are_several(self.y_bounds):
-            return tuple(cast(float, part.change) for part in self.parts())
+    def change(self) -> float:
+        """How far one person moves the one output, scaled to [-1, 1]."""
         return scale_change(self.max_change, cast(Pair, self.y_bounds))
+
+    @property
+    def private_inputs(self) -> bool:
+        """Whether inputs are private too."""
+        return UNITS[self.protect, False].private_inputs
+
+    @property
+    def most_nodes(self) -> float:
+        """How many inputs carry the function at most; infinite if no number was asked for."""
+        given = math.inf if self.inducing is None else self.inducing
+        return len(given) if isinstance(given, np.ndarray) else given
 
     def parts(self) -> tuple[Parameters, ...]:
         """The parameters that each output alone would have."""
@@ -112,7 +128,7 @@ class Parameters:
             "y_bounds": _pairs(given["y_bounds"]),
             "x_bounds": None if x_bounds is None else _pairs(x_bounds),
             "targets": target_points(given["targets"], columns),
-            "inducing": None if inducing is None else check_inducing_inputs(inducing, columns),
+            "inducing": _check_points(inducing, columns),
             "shares": None if given["shares"] is None else tuple(map(float, given["shares"])),
         }
         return cls(**{each.name: given[each.name] for each in fields(cls)} | converted)
@@ -181,8 +197,7 @@ class Parameters:
         if self.columns is not None and self.columns.width != columns:
             raise ValueError("columns are broken.")
         target_points(self.targets, columns)
-        if self.inducing is not None:
-            check_inducing_inputs(self.inducing, columns)
+        _check_points(self.inducing, columns)
         if self.x_bounds is not None:  # one pair serves all columns
             every = None if np.ndim(self.x_bounds) == 1 else columns
             domain_pairs("bounds", self.x_bounds, every)
@@ -192,17 +207,27 @@ class Parameters:
 class LabelParameters(Parameters):
     """The arguments of a classifier's constructor, and what they mean for its probabilities.
 
-    ``classes``: sorted; ``link``: from the function to the probability of a class.
+    ``classes``: sorted; ``link``: from the function to the probability of a class; ``prevalence``: a guess of
+    how common the last of two classes is.
     """
 
     estimator: ClassVar[str] = "PrivateGPClassifier"
     classes: Classes
     link: Annotated[str, LABEL_LINKS]
+    prevalence: Annotated[float, Within(LEAST_SHARE, 1.0 - LEAST_SHARE)] | None = added_field(None)
+
+    @property
+    def probability(self) -> Link:
+        """From a function that is 0 where a probability is even, or as declared, to the probability."""
+        link, guess = LINKS[self.link], self.prevalence
+        return link if guess is None else link.about(float(link.inverse(np.array(guess))))
 
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
         classes = check_classes(given["classes"])
+        if given["prevalence"] is not None and len(classes) > 2:
+            raise ValueError("prevalence is how common the last of two classes is: it needs two.")
         return super().of({**given, **PROBABILITY, "classes": classes}, columns)
 
     def arguments(self) -> dict[str, Any]:
@@ -210,8 +235,14 @@ class LabelParameters(Parameters):
 
     def asks(self) -> dict[str, Any]:
         """The kernel is that of the function, so it is turned into one of the probability."""
-        kernel = None if self.kernel is None else rescale(self.kernel, steepest(LINKS[self.link]))
+        steep, guess = steepest(self.probability), self.prevalence
+        kernel = None if self.kernel is None else rescale(self.kernel, steep)
         more = {"kernel": kernel, "classes": len(self.classes)}
+        if guess is not None:
+            more["noise_variance"], more["signal"] = (
+                guess * (1.0 - guess),
+                signal_of(self.probability),
+            )
         return super().asks() | more
 
     def labels(self) -> list[str]:
@@ -257,10 +288,6 @@ class MixedParameters(Parameters):
         return tuple(
             replace(each, epsilon=self.epsilon, delta=self.delta) for each in self.outcomes
         )
-
-    @property
-    def change(self) -> tuple[float, ...]:
-        return tuple(cast(float, part.change) for part in self.outcomes)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor of ``PrivateGP`` takes."""
@@ -369,6 +396,11 @@ class MadeFor:
     groups: str | None = None
     exposure: str | None = added_field(None)
     weights: str | None = added_field(None)
+
+
+def _check_points(given: UserData, columns: int) -> int | Array | None:
+    """A number of inducing inputs, points of this many columns, or None."""
+    return None if given is None else check_inducing_inputs(given, columns)
 
 
 def _pairs(bounds: object) -> Any:

@@ -178,20 +178,24 @@ class Number:
 
     @classmethod
     def of(cls, bounds: Pair, max_change: float | None, exposure: str | None) -> Number:
-        """From the parameters of a regressor."""
+        """From the parameters ``bounds``, ``max_change`` and ``exposure`` of a regressor."""
         return cls(*bounds)
 
     @property
     def bounds(self) -> tuple[Pair, ...]:
+        """(low, high), public."""
         return ((self.low, self.high),)
 
     def within(self) -> str:
+        """The declared range, in words."""
         return f"in [{self.low:g}, {self.high:g}]"
 
     def describe_declaration(self) -> str:
+        """What the custodian declared, in words."""
         return f"outputs {self.within()}"
 
     def parameters(self, protect: str) -> dict[str, object]:
+        """The parameters of an estimator for this outcome, given what to ``protect``."""
         return {"y_bounds": (self.low, self.high)}
 
 
@@ -226,25 +230,29 @@ class Count:
 
     @classmethod
     def of(cls, bounds: Pair, max_change: float | None, exposure: str | None) -> Count:
-        """From the parameters of a regressor."""
+        """From the parameters ``bounds``, ``max_change`` and ``exposure`` of a regressor."""
         if bounds[0] < 0:
             raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
         return cls(max_change, bounds[1], exposure, low=bounds[0])
 
     @property
     def bounds(self) -> tuple[Pair, ...]:
+        """(low, high), public."""
         return () if self.high is None else ((self.low, self.high),)
 
     def within(self) -> str:
+        """The declared range, in words."""
         return f"in [{self.low:g}, {self.high:g}]"
 
     def describe_declaration(self) -> str:
+        """What the custodian declared, in words."""
         return f"outputs {self.within()}"
 
     def parameters(self, protect: str) -> dict[str, object]:
+        """The parameters of an estimator for this outcome, given what to ``protect``."""
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
-        change = None if protect == "records" else self.max_change
+        change = UNITS[protect, False].change_of_unit(self.max_change)
         return {"y_bounds": (self.low, self.high), "likelihood": "poisson", "max_change": change}
 
 
@@ -277,12 +285,15 @@ class Label:
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     def within(self) -> str:
+        """The declared classes, in words."""
         return f"one of {', '.join(map(str, self.classes))}"
 
     def describe_declaration(self) -> str:
+        """What the custodian declared, in words."""
         return f"declared classes {', '.join(map(str, self.classes))}"
 
     def parameters(self, protect: str) -> dict[str, object]:
+        """The parameters of an estimator for this outcome, given what to ``protect``."""
         return {"classes": list(self.classes)}
 
 
@@ -335,6 +346,11 @@ class Unit:
     def assumed(self, wording: Wording) -> tuple[str, ...]:
         """What a guarantee assumes of an outcome with this wording."""
         return self.assumptions or wording.assumptions
+
+    def change_of_unit(self, change: float | None) -> float | None:
+        """How much one person changes one output, as it is declared; None where a whole record is
+        replaced."""
+        return None if self.private_inputs else change
 
     def limit_change(
         self, wording: Wording, change: float | None

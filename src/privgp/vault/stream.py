@@ -14,7 +14,7 @@ from privgp.plan.streamed.columns import Adding, RowColumns, Totals
 from privgp.plan.streamed.sums import ENERGIES
 from privgp.types import Array, Pair, Random
 from privgp.vault.masked import Key, Masked
-from privgp.vault.noise import add_noise
+from privgp.vault.measure import add_noise
 from privgp.vault.validate import check_outputs, clip_outputs
 
 

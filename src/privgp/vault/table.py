@@ -13,12 +13,11 @@ from privgp.tables.table import Table, join_cells
 from privgp.types import Array, Integers, UserData
 from privgp.vault.grouped.totals import FileOutcomes
 from privgp.vault.labels import values_of
-from privgp.vault.masked import Sealed
 from privgp.vault.people import person_codes
 from privgp.vault.stream import PrivateRows
 from privgp.vault.tables import WRONG as WRONG_KINDS
 from privgp.vault.validate import column_numbers
-from privgp.vault.values import label, read_label
+from privgp.vault.values import Sealed, label, read_label
 
 WRONG = "the output column must hold a finite number in every row."
 WRONG_INPUTS = "the input columns must hold a finite number in every row."
@@ -107,8 +106,8 @@ class TableOutput:
         """The outputs in a frame, (rows,)."""
         return column_values(table[self.name])
 
-    def reader(self, classes: Sequence[object] | None) -> "Reading":
-        """From a frame to the outcomes of its rows.
+    def reader(self, classes: Sequence[object] | None) -> "NumberReading | LabelReading":
+        """From frames to the outcomes of their rows.
 
         Parameters
         ----------
@@ -116,7 +115,7 @@ class TableOutput:
             The declared classes, where outcomes are labels; None: they are numbers.
 
         """
-        return Reading(self.names, None if classes is None else tuple(classes))
+        return LabelReading(self.names, tuple(classes)) if classes else NumberReading(self.names)
 
 
 def seal_files(
@@ -143,18 +142,43 @@ def seal_files(
 
 
 @dataclass(frozen=True, repr=False)
-class Reading:
-    """The outcomes in a frame, (rows, columns): numbers, or what stands for a label."""
+class NumberReading:
+    """Numbers in frames under these names."""
 
     names: tuple[str, ...]
-    classes: tuple[Any, ...] | None
 
-    def __call__(self, table: Any) -> Array:
-        if self.classes is None:
-            return np.column_stack([column_values(table[name]) for name in self.names])
-        (name,) = self.names
-        labels = _labels(table[name], self.classes)
+    def __call__(self, table: UserData) -> Array:
+        """The outcomes in a frame, (rows, columns)."""
+        return np.column_stack([column_values(table[name]) for name in self.names])
+
+    def gather(self, frames: Sequence[UserData]) -> Sealed:
+        """All of them, as ``fit`` takes them from memory."""
+        found = _numbers(frames, self.names)
+        alone = len(self.names) == 1
+        names = () if alone else self.names
+        return Sealed(found.values[:, 0] if alone else found, len(found.values), names)
+
+
+@dataclass(frozen=True, repr=False)
+class LabelReading:
+    """Labels in frames, in a column of this one name."""
+
+    names: tuple[str, ...]
+    classes: tuple[object, ...]
+
+    def __call__(self, table: UserData) -> Array:
+        """What stands for the labels in a frame, (rows, 1)."""
+        labels = self._labels(table)
         return values_of(labels, self.classes, len(labels))[:, None]
+
+    def gather(self, frames: Sequence[UserData]) -> Sealed:
+        """All of them, as ``fit`` takes them from memory."""
+        labels = [each for frame in frames for each in self._labels(frame)]
+        return Sealed(labels, len(labels))
+
+    def _labels(self, table: UserData) -> list[object]:
+        (name,) = self.names
+        return _labels(table[name], self.classes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,13 +241,7 @@ def gather_outputs(
         if codes is None or not np.array_equal(now, codes):
             raise ValueError(CHANGED)
     outputs.refuse_changes()
-    if classes is not None:
-        labels = [each for frame in frames for each in _labels(frame[outputs.name], classes)]
-        return Sealed(labels, len(labels))
-    found = _numbers(frames, outputs.names)
-    alone = len(outputs.names) == 1
-    names = () if alone else tuple(outputs.names)
-    return Sealed(found.values[:, 0] if alone else found, len(found.values), names)
+    return outputs.reader(classes).gather(frames)
 
 
 def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> Numbers | Table:

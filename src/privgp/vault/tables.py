@@ -10,9 +10,8 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.table import Table, cells_without_value
 from privgp.tables.texts import NOTHING
 from privgp.types import Array, UserData
-from privgp.vault.masked import Sealed, unseal
 from privgp.vault.validate import clip_inputs, seal_outputs
-from privgp.vault.values import read_number
+from privgp.vault.values import Sealed, read_number, unseal
 
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privgp import PrivateBayesSearchCV
-from privgp.models.search import bayes, state
+from privgp import Ledger, PrivateBayesSearchCV
+from privgp.models.search import bayes
 from tests.models.looking_up import Column, records
 
 X_VAL, Y_VAL = records([0.1, 0.5, 0.9, 0.7, 0.3], rows=100)
@@ -30,6 +30,19 @@ def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def test_a_receipt_of_another_charge_pays_for_no_search(tmp_path):
+    """A state file that names the head of a cheap charge is charged for what it draws."""
+    account = Ledger(f"sqlite:///{tmp_path}/l.db").open("digits", epsilon=2.0, delta=1e-4)
+    cheap = fit(None, epsilon=0.01, delta=1e-6, ledger=account)
+    path = tmp_path / "forged"
+    fit(path, ledger=account)
+    header, *_ = path.read_text().splitlines(keepends=True)
+    path.write_text(header + json.dumps({"charged": cheap.charged_}) + "\n")
+    fit(path, ledger=account)
+    assert [entry.promised.epsilon for entry in account.entries()] == [0.01, 1.0, 1.0]
+    assert fit(path, ledger=account).charged_["entry"] == 3  # which goes on, and draws nothing
+
+
 class Killed(BaseException):
     pass
 
@@ -40,7 +53,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
     """One header, then two lines for each of five steps: die in each of the eleven writes."""
     shares = [1, 2, 3, 4]  # so that every step is known by its noise
     whole, path = fit(tmp_path / "whole", budget_split=shares), tmp_path / "state"
-    append, count, draws = state.SearchState._append, [0], []
+    append, count, draws = bayes.SearchState._append, [0], []
     measured = bayes.measure_loss
 
     def dying(self, line):
@@ -59,10 +72,10 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
         return measured(*arguments)
 
     monkeypatch.setattr(bayes, "measure_loss", counted)
-    monkeypatch.setattr(state.SearchState, "_append", dying)
+    monkeypatch.setattr(bayes.SearchState, "_append", dying)
     with pytest.raises(Killed):
         fit(path, budget_split=shares)
-    monkeypatch.setattr(state.SearchState, "_append", append)
+    monkeypatch.setattr(bayes.SearchState, "_append", append)
     found = fit(path, budget_split=shares)
     assert len(draws) == len(set(draws)) == 5 - (when == "after" and event % 2)  # none twice
     # drawn and never written, or asked for and never drawn
@@ -146,7 +159,7 @@ def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
         fit(tmp_path / "no" / "state")
     with pytest.raises(ValueError, match="cannot be written"):
         fit(tmp_path)
-    held = state.SearchState(tmp_path / "held", {})
+    held = bayes.SearchState(tmp_path / "held", {})
     with pytest.raises(ValueError, match="in use"):
         fit(tmp_path / "held")
     held.close()

@@ -19,7 +19,7 @@ from privgp.models.published import Published
 from privgp.models.rows.tables import rows_at
 from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.release.prediction import check_coverage
-from privgp.release.queries.points import prediction_columns
+from privgp.release.queries.quantities import prediction_columns
 from privgp.release.release import Release
 from privgp.tables.parser import list_names
 from privgp.types import Array

@@ -13,7 +13,7 @@ from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
 from privgp.command.io.kinds import known_kinds, split_names
 from privgp.command.io.screen import Step
-from privgp.models.kept import names_of
+from privgp.models.spending import names_of
 from privgp.plan.inputs.inputs import Inputs
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns

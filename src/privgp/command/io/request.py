@@ -33,10 +33,9 @@ from privgp.command.io.kinds import (
 )
 from privgp.command.options import PASSED, ReleaseOptions
 from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.density.estimator import PrivateGPDensity
+from privgp.models.density import PrivateGPDensity
 from privgp.models.load import estimator_for
-from privgp.models.promise import MISSING
-from privgp.models.published import Published
+from privgp.models.published import MISSING, Published
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.database import open_table as open_rows
 from privgp.models.rows.files import FileInputs, Table
@@ -50,7 +49,7 @@ from privgp.plan.inputs.arguments import (
     output_bounds,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.outcomes.labels import check_classes
+from privgp.plan.labels import check_classes
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan, load_plan
 from privgp.plan.wording import bounds_advice, budget_advice

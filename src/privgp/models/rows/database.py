@@ -17,8 +17,8 @@ from privgp.question.rules import check_column_roles
 from privgp.tables.files import open_files
 from privgp.types import Column, UserData
 from privgp.vault.grouped.database import DatabaseOutput, seal_database
-from privgp.vault.masked import Sealed
 from privgp.vault.table import TableOutput
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published

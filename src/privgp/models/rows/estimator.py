@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
 from privgp.gp.kernels.evaluate import signal_and_noise
-from privgp.models.kept import names_of
 from privgp.models.published import Published
 from privgp.models.rows.files import (
+    aside_of,
     columns_to_fit,
     columns_to_plan,
     fit_in_place,
@@ -32,28 +33,154 @@ from privgp.models.rows.fit import (
     row_count,
 )
 from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
-from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
-from privgp.models.rows.updates import measure_further, measure_tally
+from privgp.models.rows.updates import measure_further, measure_tally, stages
+from privgp.models.spending import names_of
 from privgp.plan.inputs.blocks import Beside
-from privgp.plan.outcomes.exposures import check_weights
+from privgp.plan.kinds import check_weights
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
+from privgp.privacy.stages import Stages
 from privgp.question.outcomes import UNITS
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.tables.table import in_memory
-from privgp.types import Array, Column, Pair, UserData
+from privgp.types import Array, Column, Pair, Table, UserData
 from privgp.vault.labels import seal_outcome
-from privgp.vault.masked import Sealed
 from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import check_order, column_names
+from privgp.vault.values import Sealed
 
 
 class RowsModel(Published):
     """A model of private outputs y at rows X, one function of the inputs or several."""
 
     _declares: ClassVar[type[Parameters]] = Parameters
+
+    @from_inputs_alone
+    def plan(
+        self,
+        X: Table,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Plan:
+        """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
+
+        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
+        ``groups`` but the number of people. ``exposure``, ``sample_weight``: as ``fit`` has them.
+        """
+        aside = aside_of(X, exposure, sample_weight)
+        self._check_together(exposure=aside.exposure)
+        return self._plan_table(X, groups, aside)
+
+    def epsilon_for(
+        self,
+        X: Table,
+        error: float,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> float:
+        """The least epsilon, within 1%, whose plan for these inputs expects at most this error, of a label
+        that of a probability.
+
+        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
+        spends nothing. ValueError if no epsilon reaches the error. ``exposure``, ``sample_weight``: as
+        ``fit`` has them.
+        """
+        given = {"groups": groups, "exposure": exposure, "sample_weight": sample_weight}
+        return self._least_epsilon(X, error, **given)
+
+    def fit(
+        self,
+        X: Table,
+        y: Column,
+        *,
+        groups: Column | None = None,
+        plan: Plan | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
+        """Measure once, with noise, and learn from the measurement. The only call that spends.
+
+        ``groups``: person identifiers, public unless records are protected; all rows of one person
+        are protected together.
+        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
+        made for anything else is refused before anything is spent.
+        ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
+        population or days at risk: public, positive, one per row. None: 1 each. Labels have none.
+        ``sample_weight``: public survey weights, positive, one per row: the target is then the weighted
+        mean, or share, at every input. None: all rows count alike.
+        """
+        aside = aside_of(X, exposure, sample_weight)
+        self._check_together(exposure=aside.exposure)
+        return self._fit(X, y, groups, plan, aside)
+
+    def update(
+        self,
+        X: Table,
+        y: Column,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
+        """Measure rows of new people and learn from all measurements together. Spends their budget.
+
+        Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
+        provided that nobody is in two batches. At public inputs, what is measured is planned knowing
+        the release so far; of private records, the same sums are measured as at first. X, groups,
+        exposure and parameters must not have been chosen by looking at outputs.
+        """
+        return self._fit_further(X, y, groups, None, aside_of(X, exposure, sample_weight))
+
+    def refine(
+        self,
+        X: Table,
+        y: Column,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
+        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
+
+        ``guarantee_`` then states the total, which counts for all of these people. At public inputs,
+        what is measured is planned knowing the release so far: it looks closer where that is least
+        certain. Private records must be those of an earlier measurement, which cannot be checked.
+        """
+        aside = aside_of(X, exposure, sample_weight)
+        return self._fit_further(X, y, groups, (epsilon, delta), aside)
+
+    @from_inputs_alone
+    def stages(
+        self,
+        X: Table,
+        *,
+        shares: Sequence[float] = (0.5, 0.5),
+        groups: Column | None = None,
+        exposure: Column | None = None,
+    ) -> Stages:
+        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
+
+        Laplace noise loses information when it is split and Gaussian noise does not: the noise
+        distribution is chosen for all stages together. Reads no output and spends nothing.
+        """
+        return stages(self, X, shares, groups, exposure=exposure)
+
+    def _check_together(self, **columns: object) -> None:
+        """Refuse parameters, and columns, that do not go together."""
+        check_rules({**self.get_params(deep=False), **columns}, self._outcome_rules())
+
+    def _outcome_rules(self) -> str:
+        """What is private, as the rules have it."""
+        raise NotImplementedError
 
     def _plan_table(self, X: UserData, groups: UserData, aside: Aside = NOTHING) -> Plan:
         """What a ``fit`` on this table would measure."""

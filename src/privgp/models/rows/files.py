@@ -39,9 +39,9 @@ from privgp.release.learn import zeros_of
 from privgp.tables.files import Files
 from privgp.tables.table import columns_by_name
 from privgp.types import Column, Integers, UserData
-from privgp.vault.masked import Sealed
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, seal_files, table_people
 from privgp.vault.validate import check_roles, column_names
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published

@@ -17,22 +17,22 @@ from privgp.engine.cluster import engine_of
 from privgp.engine.local import Engine, Watch
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares, domain_pairs, whole_number
 from privgp.plan.inputs.blocks import ArrayInputs, Beside, Blocks
 from privgp.plan.inputs.rows import LARGEST, STREAMED
 from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
-from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.kinds import Exposures
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.question.rules import ONE, check_rules
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Bounds, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
-from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people, person_codes
 from privgp.vault.tables import seal_rows
 from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published

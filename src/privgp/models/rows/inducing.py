@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privgp.engine.cluster import engine_of
-from privgp.models.promise import simulation
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
-from privgp.plan.fingerprint import fingerprint
+from privgp.models.spending import simulation
 from privgp.plan.inputs.arguments import whole_number
 from privgp.plan.inputs.rows import LARGEST, ArrayRows, PeopleRows, Rows, mark_rows
 from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.question.rules import ONE, check_rules
 from privgp.release.learn import zeros_of
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Column, UserData
 from privgp.vault.people import person_codes
 from privgp.vault.stream import Outputs, sum_rows
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS = 1000  # of one person that are used, unless declared
-
-
-def streams(model: Published, rows: int) -> bool:
-    """Whether rows go through inducing inputs, in blocks: one number at public inputs, where these were
-    asked for. Anything else is reduced to distinct inputs, or to cells."""
-    outcomes = [one._outcome() for one in model._alone()] if model.inducing is not None else []
-    return [each.has_squares for each in outcomes] == [True] and model.protect == "outputs"
 
 
 def array_rows(model: Published, X: Array, groups: UserData) -> ArrayRows | PeopleRows:

@@ -39,7 +39,7 @@ from privgp.plan.designs.hypotheses import design_models, several_scales
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.blocks import Beside
 from privgp.plan.inputs.start import initial_priors
-from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.kinds import Exposures
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, information_share, share_out
@@ -55,9 +55,9 @@ from privgp.release.spendings import (
     places,
 )
 from privgp.types import Array, Column, Integers, Table, UserData
-from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people
 from privgp.vault.validate import person_ids
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -312,7 +312,7 @@ LOST = (
 # What the released numbers rest on.
 KEPT = (
     *("protect", "y_bounds", "x_bounds", "max_change", "likelihood", "reconstruct"),
-    *("classes", "link"),
+    *("classes", "link", "prevalence"),
 )
 
 

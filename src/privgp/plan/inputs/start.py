@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 from privgp.gp.input_maps import blend_ranks, spreads
 from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
-from privgp.plan.outcomes.rates import rate_priors
+from privgp.plan.kinds import rate_priors
 from privgp.types import Array
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def initial_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prio
     """
     kernel, width, inputs = question.kernel, 2.0 * question.half_width, question.inputs
     if kernel is None:
-        kernel = default_kernel(X, width, inputs)
+        kernel = default_kernel(X, question.signal * width, inputs)
         shares = RANK_SHARES if learned else RANK_SHARES[:1]
     else:
         kernel = kernel if inputs is None else inputs.kernel(kernel)

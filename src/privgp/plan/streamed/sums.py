@@ -38,6 +38,7 @@ class StreamedSums(Sums):
 
     law: ClassVar[str] = GAUSSIAN
     distinct_inputs: ClassVar[None] = None
+    holds_rows: ClassVar[bool] = False
     columns: AnyColumns
     rows: int
     largest: float

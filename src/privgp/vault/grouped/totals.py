@@ -15,8 +15,9 @@ from privgp.plan.inputs.blocks import Blocks, sum_parts
 from privgp.plan.inputs.tally import Tally, keys_of
 from privgp.tables.files import Files
 from privgp.types import Array, Integers, Pair
-from privgp.vault.masked import Key, Masked, Sealed, unseal
+from privgp.vault.masked import Key, Masked
 from privgp.vault.validate import clip_outputs
+from privgp.vault.values import Sealed, unseal
 
 CHANGED = "the rows are not those that the plan was made for: plan again. Nothing was spent."
 HALF = (
