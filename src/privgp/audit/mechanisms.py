@@ -70,8 +70,6 @@ def pair_of_plan(
     elif plan.x_bounds is not None:
         both = _differ_in_one_record(data, neighbour)
         low, high = (exact(strategy, each, bounds) for each in both)
-    elif strategy.distinct_inputs is None:
-        raise ValueError("with inducing inputs only the worst neighbours are attacked.")
     else:
         several, rows = np.ndim(bounds) == 2, strategy.rows
         first, second = (

@@ -155,8 +155,6 @@ def _plain(value: object) -> Any:
 
 
 def _facts(made: Plan, request: Request, errors: dict[float, Any]) -> dict[str, Any]:
-    exact = request.inputs_are_private or made.strategy.distinct_inputs is not None
-    inputs = "distinct_inputs" if exact else "inducing"
     return {
         "epsilon": made.epsilon,
         "delta": made.promised_delta,
@@ -164,7 +162,7 @@ def _facts(made: Plan, request: Request, errors: dict[float, Any]) -> dict[str, 
         "bounds": made.y_bounds,
         "classes": request.class_names,
         "rows": made.rows,
-        inputs: None if request.inputs_are_private else len(made.inputs),
+        "distinct_inputs": None if request.inputs_are_private else len(made.inputs),
         "measured": made.strategy.size,
         "objective": made.objective,
         "reconstruct": made.reconstruct,

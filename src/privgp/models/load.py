@@ -36,8 +36,8 @@ NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. " + IF_PUBLIC
 )
 NOTICE_INDUCING = (
-    "The file contains inducing inputs: centres of rows of X, or as they were given, and any targets. "
-    "They can be inputs of rows, which count as public. " + IF_PUBLIC
+    "The file contains inducing inputs, which are inputs of rows or means of them, and any targets. "
+    "They count as public. " + IF_PUBLIC
 )
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ def notice(model: Published) -> str:
     release: Release = model._released
     if release.parameters.private_inputs:
         return NOTICE_RECORDS
-    made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
-    streamed = made is not None and not made.parts[0].strategy.holds_rows
-    return NOTICE_INDUCING if streamed or release.parameters.most_nodes < np.inf else NOTICE
+    return NOTICE_INDUCING if release.parameters.most_nodes < np.inf else NOTICE
 
 
 def estimator_for(parameters: Parameters) -> Any:

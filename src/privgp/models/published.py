@@ -363,9 +363,5 @@ class Published(Queries, SpendsAtFit):
         self.guarantee_ = guarantee
         self._keep_receipt(receipt)
 
-    def _streams(self, rows: int) -> bool:
-        """Whether this many rows are read in blocks, so that they need not be in memory."""
-        return False
-
     def _budget(self) -> Budget:
         return Budget(float(self.epsilon), float(self.delta))

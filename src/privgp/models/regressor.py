@@ -13,25 +13,20 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.engine.cluster import engine_of
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
 from privgp.models.rows.tables import rows_at
 from privgp.models.spending import SpendingRegressor
-from privgp.plan.build import ROW_NOISE, Question
-from privgp.plan.designs.residuals import MANY_ROWS
+from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import (
     are_several,
     check_bounds,
-    check_inducing_inputs,
     check_output_shares,
     output_bounds,
     per_output,
 )
-from privgp.plan.inputs.rows import Rows
 from privgp.plan.kinds import Exposures, check_exposure
-from privgp.plan.streamed.sketch import Sketch, sketch_plan
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.question.outcomes import BY_LIKELIHOOD, UNITS, Outcome
@@ -280,18 +275,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
 
-    def _sketch(self, rows: Rows) -> Sketch:
-        """What is measured of a row, for rows in memory or in a file."""
-        if self.residuals == "always":
-            raise ValueError(MANY_ROWS)
-        question = self._question(rows.columns)
-        if question.row_noise is not None:
-            raise ValueError(ROW_NOISE)
-        asked = self._parameters(rows.columns).inducing
-        given = None if asked is None else check_inducing_inputs(asked, rows.columns)
-        with one_thread():
-            return sketch_plan(rows, question, self._budget(), given, engine_of(self.engine))
-
     def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
         self._check_together(exposure=exposure)
@@ -315,13 +298,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         for one in each:
             one.inputs_ = self.inputs_
         return each
-
-    def _streams(self, rows: int) -> bool:
-        """One number at public inputs, where inducing inputs were asked for. Anything else is reduced to
-        distinct inputs, or to cells."""
-        if self.inducing is None or UNITS[self.protect, False].private_inputs:
-            return False
-        return [one._outcome().has_squares for one in self._alone()] == [True]
 
     def _data(
         self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None

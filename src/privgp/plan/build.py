@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -30,6 +31,7 @@ from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers
 
 ROW_NOISE = "noise_variance must be one number, or one for each row of X, of which there are at most 20,000 in memory."
+PEOPLE_OF_MANY_ROWS = "groups of many rows go with objective='posterior' only."
 SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 # Up to this many rows each has its own weights in weighted sums: weights of parts had 6% more error in four
 # dimensions. Sums over cells lose nothing by parts.
@@ -133,6 +135,11 @@ class Question:
             return ones if self.weights is None else self.weights, ones
         own = ones if tally.row_weights is None else tally.row_weights
         return own, tally.counts.astype(float)
+
+    @property
+    def most_weighed(self) -> float:
+        """How many inputs a linear map of the outputs weighs separately; more are gathered in cells."""
+        return math.inf if self.inducing is None else MOST_CELLS
 
     @property
     def change(self) -> float:
@@ -306,14 +313,17 @@ def gather(
     inputs, index = collapse(X)
     if question.each:
         return Gathered(inputs, index, len(inputs), np.arange(len(inputs)))
-    if question.objective != "posterior" or len(inputs) <= SEARCHED or not cells:
+    linear = question.objective != "posterior"
+    if len(inputs) <= (question.most_weighed if linear else SEARCHED) or not cells:
         return Gathered(inputs, index, len(inputs))
     rows: float = len(X) if people is None else int(people.max()) + 1
     rows = rows if tally is None else tally.units
     own, repeats = question.weights_and_repeats(len(X), tally)
     rows *= effective_count(own, repeats) / repeats.sum()
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
-    count = cell_count(rows, dimensions, budget.sum_variance(question))
+    count = MOST_CELLS
+    if not linear:
+        count = cell_count(rows, dimensions, budget.sum_variance(question))
     most = NODES if tally is not None else len(inputs)  # that are searched for groups
     if len(inputs) <= count or (count <= SEARCHED and len(inputs) <= most):
         return Gathered(inputs, index, count)
@@ -359,11 +369,14 @@ def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
 def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
     """The least noise on the posterior mean at the targets, as the papers have it."""
     question, (targets, weights) = task.question, task.goal
+    if task.tally is not None and task.people is not None:
+        raise ValueError(PEOPLE_OF_MANY_ROWS)
     noise = None
     if question.row_noise is not None:
         noise = np.empty(len(task.inputs))
         noise[task.index] = question.row_noise
-    smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets, noise)
+    nodes = None if question.inducing is None else task.nodes
+    smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets, noise, nodes)
     linear = design(smoother.weights, question.objective, weights)
     equal = RECONSTRUCTIONS[question.reconstruct].at_targets
     strategy = strategy_for_rows(
@@ -375,6 +388,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         change=question.change,
         weights=question.weights,
         scatter=task.scatter,
+        tally=task.tally,
     )
     unbiased = None
     if equal:  # undo what people with several rows scaled the design down by
@@ -382,7 +396,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         scale = float(np.linalg.norm(linear.strategy)) / norm if norm > 0 else 1.0
         reconstruction = linear.reconstruction * scale
         unbiased = Unbiased(reconstruction, smoother.variance, smoother.jitter)
-    return strategy, Outputs(task.inputs, task.nodes, unbiased, linear.gap)
+    return strategy, Outputs(task.inputs, task.nodes, unbiased, linear.gap, task.cells)
 
 
 def functionals(

@@ -12,8 +12,9 @@ from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 
 from privgp.gp.input_maps import spreads
+from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
+from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother, node_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins, PeopleBins, PeopleHalvedBins
 from privgp.plan.designs.earlier import Earlier, hypotheses_after_earlier, relative
 from privgp.plan.designs.hypotheses import (
@@ -37,7 +38,6 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.plan.streamed.sums import StreamedGroups, StreamedSums
 from privgp.privacy.noise import PURE
 from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array, Integers
@@ -51,8 +51,7 @@ SAMPLE = 800  # the largest number of inputs on which measurements are compared
 SAMPLED_NODES = 400  # the largest number of nodes among them
 # What a plan can hold.
 OfRecords = Bins | HalvedBins | Features | PeopleBins | PeopleHalvedBins | PeopleFeatures
-Streamed = StreamedSums | StreamedGroups
-AnyStrategy = OutputSums | GroupSums | Streamed | ClassSums | ClassGroupSums | OfRecords
+AnyStrategy = OutputSums | GroupSums | ClassSums | ClassGroupSums | OfRecords
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 
@@ -252,12 +251,37 @@ def aware_matrix(
 
 
 def smoother_of(
-    model: Hyperparameters, inputs: Array, counts: Array, targets: Array, noise: Array | None = None
+    model: Hyperparameters,
+    inputs: Array,
+    counts: Array,
+    targets: Array,
+    noise: Array | None = None,
+    nodes: Integers | None = None,
 ) -> Smoother:
-    """The exact smoother of a model, on its mapped inputs. ``noise``: variances by input, where they differ."""
+    """The smoother of a model, on its mapped inputs.
+
+    Parameters
+    ----------
+    model : Hyperparameters
+        Of the function.
+    inputs, counts : array
+        (inputs, columns) and (inputs,), of the rows.
+    targets : array, (targets, columns)
+        Where it is predicted.
+    noise : array, (inputs,), optional
+        Variances by input, where they differ.
+    nodes : array of int, optional
+        The inputs through which the function is known (DTC); None: all, and the smoother is exact.
+
+    """
     mapped, goal = model.input_map(inputs), model.input_map(targets)
-    variance = model.noise_variance if noise is None else noise
-    return exact_smoother(model.kernel, variance, mapped, counts, goal)
+    variance = np.asarray(model.noise_variance if noise is None else noise)
+    if nodes is None:
+        return exact_smoother(model.kernel, variance, mapped, counts, goal)
+    cross = evaluate(model.kernel, mapped[nodes], mapped)
+    gram = (cross * (counts / variance)) @ cross.T
+    found = node_smoother(model.kernel, mapped[nodes], gram, goal)
+    return Smoother(found.weights @ cross / variance, found.variance, 0.0)
 
 
 def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:

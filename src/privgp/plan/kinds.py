@@ -13,7 +13,7 @@ from privgp.gp.input_maps import blend_ranks, spreads
 from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
-from privgp.plan.accuracy import variances_beyond_nodes, variances_beyond_rows
+from privgp.plan.accuracy import variances_beyond_rows
 from privgp.plan.bins import bins
 from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
@@ -171,15 +171,11 @@ class Outputs:
     def variances_without_noise(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were the outputs themselves published."""
         nodes, strategy = plan.functionals.nodes, cast(Any, plan.strategy)
-        if not strategy.holds_rows:
-            return variances_beyond_nodes(model, nodes, plan.functionals.energy_gram, targets)
         counts = strategy.per_input(strategy.sizes)
         return variances_beyond_rows(model, self.inputs, counts, nodes, targets)
 
     def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
-        if not plan.strategy.holds_rows:
-            raise ValueError("a plan with inducing inputs has no certificate of its error.")
         strategy: Any = gaussian.strategy
         noise, B = gaussian.measured_noise_std**2, strategy.matrix
         models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
@@ -206,7 +202,7 @@ class Outputs:
             whose = "people" if plan.max_change is None else "groups"
             people = f" of {strategy.people_count} {whose}"
         cells, count = self.cells, len(self.inputs)
-        inputs = strategy.describe_inputs(count) if cells is None else f"in {cells} cells"
+        inputs = f"at {count} distinct inputs" if cells is None else f"in {cells} cells"
         effective = getattr(strategy, "effective_rows", strategy.rows)
         worth = ""
         if effective < 0.9995 * strategy.rows:

@@ -15,6 +15,7 @@ from privgp.plan.bins.bins import Grid
 from privgp.plan.bins.counts import MOST_BINS, REPLACED, count_bounds
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
+    MOST_ROWS,
     AnyBounds,
     are_several,
     check_any_bounds,
@@ -27,7 +28,6 @@ from privgp.plan.inputs.arguments import (
     target_points,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.rows import LARGEST
 from privgp.plan.labels import (
     LABEL_VARIANCE,
     Classes,
@@ -83,7 +83,7 @@ class Parameters:
     likelihood: Annotated[str, LIKELIHOODS] = added_field("gaussian")
     shares: tuple[Positive, ...] | None = added_field(None)
     columns: Inputs | None = added_field(None)
-    most_rows: Annotated[int, Within(1, LARGEST)] | None = added_field(None)
+    most_rows: Annotated[int, Within(1, MOST_ROWS)] | None = added_field(None)
     residuals: Annotated[str, STAGES] = added_field("auto")
 
     @property

@@ -18,7 +18,6 @@ from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.designs.residuals import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.rows import STREAMED
 from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters, Parameters
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
@@ -287,16 +286,12 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     for prior in part.priors:
         prior.check_for(columns)
     public = not unit_of(part).private_inputs
-    counted = public and strategy.holds_rows
-    streams = asked.most_nodes < np.inf or asked.most_rows is not None
-    streams = streams or part.rows > STREAMED  # where nobody has to ask
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
         and (strategy.change, part.kind.protect) == (asked.change, asked.protect)
-        and (counted or not public or streams)
         and strategy.private_inputs != public
-        and (not counted or len(part.functionals.nodes) <= asked.most_nodes)
+        and (not public or len(part.functionals.nodes) <= asked.most_nodes)
         and len(strategy.matrix) == len(part.functionals.weights)
         and (not public or sums == asked.outcome().functions * len(strategy.matrix))
         and (names is None or len(names) == asked.inputs_of(columns))
@@ -304,7 +299,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and weights.shape == (targets,)
         and weights.min() >= 0.0 < weights.sum()
         and part.kind.fits(replace(part, asked=asked))
-        and (part.residuals is None or (public and counted and _has_scatter(part, asked)))
+        and (part.residuals is None or (public and _has_scatter(part, asked)))
     )
     if not fits:
         raise ValueError(NOT_TOGETHER)

@@ -18,6 +18,7 @@ from privgp.plan import accuracy, wording
 from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.inputs.tally import TALLIES
 from privgp.plan.parameters import MadeFor
 from privgp.plan.part import Part, check_part, hash_part, unit_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
@@ -300,13 +301,13 @@ class Plan:
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
         first = self.parts[0]
-        return first.strategy.holds_rows and self.made_for is not None and first.earlier is None
+        return self.made_for is not None and first.earlier is None
 
     def at(self, epsilon: float) -> Plan:
         """The plan for the same inputs, groups and parameters at another epsilon.
 
-        Planned again, its noise distribution may differ. With inducing inputs, whose plan does not
-        hold the rows: the same measurement with the noise it would need.
+        Planned again, its noise distribution may differ. A plan that builds on earlier measurements
+        does not hold these: the same measurement with the noise it would need.
         """
         if self.can_plan_again:
             return plan_again(self, epsilon)
@@ -429,8 +430,8 @@ def plan_again(plan: Plan, epsilon: float) -> Plan:
     made = plan.made_for
     if made is None or not plan.can_plan_again:
         raise ValueError(
-            "a plan with inducing inputs does not hold the rows it was made for: plan again with a "
-            "model that has this epsilon."
+            "a plan that builds on earlier measurements does not hold these: plan again with a model "
+            "that has this epsilon."
         )
     check_budget(epsilon, plan.delta, pure=True)
     asked = replace(made.parameters, epsilon=float(epsilon))
@@ -473,7 +474,7 @@ def _noises(strategy: AnyStrategy | JointSums, noise: Noise) -> tuple[Noise, ...
 
 # Files
 
-CODEC = Codec(Plan, "plan", KERNELS)
+CODEC = Codec(Plan, "plan", {**KERNELS, **TALLIES})
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -155,10 +155,6 @@ class Sums:
         laplace = counts is None and noise.law == LAPLACE  # others are sums of several numbers
         return Measurement(sums * half_width, std, *energy, counts, laplace, centre=self.centre)
 
-    def describe_inputs(self, count: int) -> str:
-        """Which inputs carry the function, in words."""
-        return f"at {count} distinct inputs"
-
     def reach(self) -> Array:
         """How far each person can move the sums: all alike where nothing tells people apart, (1,)."""
         return np.ones(1)

@@ -1,20 +1,18 @@
 """Private columns of a table in files, and whose rows they are: read by the worker on the rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.rows import Chunk
 from privgp.tables.files import Files
 from privgp.tables.table import Table, join_cells
 from privgp.types import Array, Integers, UserData
 from privgp.vault.grouped.totals import FileOutcomes
 from privgp.vault.labels import values_of
 from privgp.vault.people import person_codes
-from privgp.vault.stream import PrivateRows
 from privgp.vault.tables import WRONG as WRONG_KINDS
 from privgp.vault.validate import column_numbers
 from privgp.vault.values import Sealed, label, read_label
@@ -26,15 +24,11 @@ NOT_ONE = "y must be one-dimensional, one value for each row of X."
 NOBODY = "the column of groups must name a person in every row."
 ANOTHER = "y must be the output of the table whose inputs are X."
 CHANGED = "the table was changed while it was read. Nothing was released."
-WITH_PEOPLE = [("value", np.float64), ("person", np.int64)]
 
 
 @dataclass(frozen=True)
 class TableOutput:
     """The outputs in some columns of a table in files: private.
-
-    Those of one column are numbers that can be streamed: never in memory except for the chunk that
-    is worked on. The others are gathered.
 
     Attributes
     ----------
@@ -57,38 +51,6 @@ class TableOutput:
         if len(self.names) != 1:
             raise ValueError(NOT_ONE)
         return self.names[0]
-
-    def beside(self, rows: Any, number: int) -> Sequence[PrivateRows]:
-        """The blocks of public rows, each with where its private outputs are.
-
-        Parameters
-        ----------
-        rows
-            Public rows of the same files.
-        number
-            Number of blocks.
-
-        """
-        if not hasattr(rows, "files") or rows.files != self.files:
-            raise ValueError(ANOTHER)
-        return [PrivateRows(part, self) for part in rows.parts(number)]
-
-    def chunks(self, rows: Any) -> Iterator[tuple[Chunk, object]]:
-        """Every chunk of rows with its outputs; refused if the people of the rows have changed."""
-        if rows.persons is None:
-            yield from rows.beside((self.name,), self.read)
-            return
-
-        def read(table: Any) -> Any:
-            held = np.empty(table.height, dtype=WITH_PEOPLE)
-            held["value"], held["person"] = self.read(table), _people(table[rows.people])
-            return held
-
-        # Whose rows they are was read before: it must be true of the rows that are multiplied.
-        for chunk, held in rows.beside((self.name, rows.people), read):
-            if not np.array_equal(held["person"], chunk.people):
-                raise ValueError(CHANGED)
-            yield chunk, held["value"]
 
     def check(self) -> None:
         """Refuse cells that are no finite number; what is spent later is then not spent in vain."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NOT_THERE = (
     "a table in a database is summed there by cells of its public inputs: this does not go with "
-    "protect='records', inducing, other objectives than 'posterior' or reconstruct='unbiased'. Read the "
-    "table into memory for these."
+    "protect='records', nor without inducing with other objectives than 'posterior' or "
+    "reconstruct='unbiased'. Read the table into memory for these."
 )
 
 

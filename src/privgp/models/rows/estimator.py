@@ -15,10 +15,7 @@ from privgp.models.rows.files import (
     columns_to_fit,
     columns_to_plan,
     fit_in_place,
-    fit_table,
-    is_read_in_blocks,
     is_read_in_place,
-    plan_table,
     rows_in_place,
 )
 from privgp.models.rows.fit import (
@@ -32,7 +29,6 @@ from privgp.models.rows.fit import (
     public_rows,
     row_count,
 )
-from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
 from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally, stages
@@ -48,7 +44,6 @@ from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.tables.table import in_memory
 from privgp.types import Array, Column, Pair, Table, UserData
 from privgp.vault.labels import seal_outcome
-from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import check_order, column_names
 from privgp.vault.values import Sealed
 
@@ -191,8 +186,6 @@ class RowsModel(Published):
         if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, aside)
             return with_column_names(plan_for_rows(asked, rows), names)
-        if is_read_in_blocks(X, self):
-            return plan_table(self, X, groups)
         X, groups, aside = columns_to_plan(self, X, groups, aside)
         table = X
         if self.protect != "records":
@@ -204,8 +197,6 @@ class RowsModel(Published):
         was made of."""
         if self.protect == "records":
             return plan_for_rows(self, private_count(self, X, groups))
-        if self._streams(len(X)):
-            return plan_rows(self, array_rows(self, X, groups))
         beside = self._beside(aside, len(X))
         return plan_for_rows(self, public_rows(self, X, groups, beside, table))
 
@@ -222,18 +213,10 @@ class RowsModel(Published):
         if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
-        if is_read_in_blocks(X, self):
-            fit_table(self, X, y, groups, plan)
-            return self
         X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         names = column_names(y) if len(self._alone()) > 1 else None
         fit_columns(self, X, y, groups, plan, partial(self._beside, aside), names)
         return self
-
-    def _fit_in_blocks(self, X: Array, y: Column, groups: UserData, plan: Plan | None) -> None:
-        """The same for many rows in memory, in blocks."""
-        rows = array_rows(self, X, groups)
-        fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
 
     def _fit_further(
         self,
@@ -267,10 +250,6 @@ class RowsModel(Published):
         if aside.weights is None:
             return
         check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
-        if self._streams(row_count(X)):
-            raise ValueError(
-                "sample_weight goes with cells of rows, not with inducing inputs: leave inducing=None."
-            )
 
     def _beside(self, aside: Aside, rows: int) -> Beside:
         """The exposures and sample weights of this many rows, checked."""
@@ -294,7 +273,7 @@ class RowsModel(Published):
 
     def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
         """An unfitted copy that spends at most this budget, with fixed hyperparameters."""
-        if self.columns is not None or len(self._alone()) > 1 or self._streams(rows):
+        if self.columns is not None or len(self._alone()) > 1:
             raise ValueError("blocks compare models of one output at inputs that are numbers.")
         made: Self = clone(self)
         return made.set_params(epsilon=epsilon, delta=delta, hyperparameters="fixed")  # type: ignore[no-any-return]

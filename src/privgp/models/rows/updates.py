@@ -283,10 +283,7 @@ def rows_of(model: Published, X: UserData, groups: UserData, beside: Beside) -> 
     return ROWS[type(model._released.spent[0])].of(model, X, groups, beside)
 
 
-KINDS = (
-    "only a release that was made with reconstruct='posterior' and without inducing inputs can be "
-    "updated or refined; one with reconstruct='unbiased' can be refined. Nothing was spent."
-)
+KINDS = "only a release that was made with reconstruct='posterior' can be updated or refined; one with reconstruct='unbiased' can be refined. Nothing was spent."
 SAME_SUMS = (
     "kernel, noise variance, targets and objective must be as they were when the release was made: the same "
     "sums are measured again. Nothing was spent."
@@ -416,8 +413,7 @@ def stages(
     """The model's budget in parts, with the noise distribution that leaves less error in the end: of
     several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
     shares = check_shares(shares)
-    streamed = hasattr(model, "_streams") and model._streams(0)
-    if streamed or getattr(model, "reconstruct", "posterior") != "posterior":
+    if getattr(model, "reconstruct", "posterior") != "posterior":
         raise ValueError(KINDS)
     epsilon, delta = float(model.epsilon), float(model.delta)
     compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)
