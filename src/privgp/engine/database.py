@@ -16,7 +16,6 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
-from privgp.tables.parser import TableError
 from privgp.types import Array, Integers, UserData
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
@@ -85,7 +84,7 @@ def quiet_failures() -> Iterator[None]:
     try:
         yield
     except Exception:  # also a ValueError: those of Arrow quote values
-        raise TableError(FAILED) from None
+        raise ValueError(FAILED) from None
 
 
 def constant(value: float) -> Any:

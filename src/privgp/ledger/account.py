@@ -279,8 +279,7 @@ class Account:
         if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
             raise LedgerError(
                 f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
-                f"{guarantee.unit}: such promises do not add up. Ask for the same protection as before: "
-                "another account would be a further budget for the same people."
+                f"{guarantee.unit}: such promises do not add up, and another account is a further budget."
             )
 
     def _add(

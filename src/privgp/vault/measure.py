@@ -31,9 +31,8 @@ from privgp.vault.validate import (
     person_ids,
 )
 
-Centre = tuple[
-    Array, float
-]  # a public curve at every row, and the width that residuals are clipped to
+# a public curve at every row, and the width that residuals are clipped to
+Centre = tuple[Array, float]
 
 
 def measure(

@@ -19,9 +19,8 @@ from privgp.vault.masked import Key, Masked, Sealed, unseal
 from privgp.vault.validate import clip_outputs
 
 CHANGED = "the rows are not those that the plan was made for: plan again. Nothing was spent."
-HALF = (
-    20  # bits of the lower half of a whole number: sums of halves over a batch are exact in floats
-)
+# bits of the lower half of a whole number: sums of halves over a batch are exact in floats
+HALF = 20
 
 
 @dataclass(frozen=True)
