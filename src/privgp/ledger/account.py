@@ -218,7 +218,7 @@ class Account:
             last = self._last(connection)
             return self._read_account(connection).hash if last is None else last.hash
 
-    def paid_for(self, head: str | None, guarantee: Guarantee) -> bool:
+    def has_charge(self, head: str | None, guarantee: Guarantee) -> bool:
         """Whether the chain has this head, and it is that of a charge for this very guarantee."""
         c = tables.entries.c
         same = and_(c.dataset == self.dataset, c.hash == head, c.guarantee == guarantee.to_json())
