@@ -101,12 +101,11 @@ def _column(data: Path, output: str, written: dict[str, str | bool | None]) -> A
 
 def _lines(found: PrivateBounds, output: str) -> list[str]:
     ends = f"{found.low:g} {found.high:g}"
-    spent = found.guarantee.epsilon
     return [
         f"Bounds of {output}: {found.low:g} to {found.high:g}. Give them to plan and release as "
         f"--bounds {ends}.",
         f"They are meant to cover {found.share:.0%} of the values; values outside are clipped.",
-        f"This spent epsilon = {spent:g}, and a release within the bounds spends its own epsilon on top.",
+        f"This spent epsilon = {found.guarantee.epsilon:g}, and a release within the bounds spends its own epsilon on top.",
         "",
         found.guarantee.describe(),
     ]

@@ -46,7 +46,8 @@ class SpendsAtFit:
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
                 "None."
             )
-        check_roles(y, X=X, groups=groups, **others)
+        noise = getattr(self, "noise_variance", None)  # of every row, where it is a column
+        check_roles(y, X=X, groups=groups, noise_variance=noise, **others)
 
     def _publish(
         self,

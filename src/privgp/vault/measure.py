@@ -90,9 +90,8 @@ SIMULATED: dict[str, Any] = {
 }
 
 
-Centre = tuple[
-    Array, float
-]  # a public curve at every row, and the width that residuals are clipped to
+# a public curve at every row, and the width that residuals are clipped to
+Centre = tuple[Array, float]
 
 
 def measure(
