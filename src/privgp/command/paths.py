@@ -144,16 +144,13 @@ def create(
     inputs: Annotated[str, o.plain("Input columns; they are private too.", metavar="A,B")],
     output: Annotated[str, o.plain("The output column; private.", metavar="COLUMN")],
     out: o.NewState,
+    charge: o.Charge,
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
-    from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.columns import output_column, private_columns
     from privgp.command.io.kinds import split_names
     from privgp.command.io.request import public_computation
@@ -165,7 +162,7 @@ def create(
         raise Refusal("--output must name a column that is not among the --inputs.")
     if epsilon is not None and asked["noise_variance"] is not None:
         raise Refusal("--epsilon chooses the noise variance: leave --noise-variance out.")
-    account = account_of(ledger, dataset)
+    account = charge.account
     with progress(3) as step:
         step("Reading the table")
         source = open_source(data)
@@ -176,7 +173,7 @@ def create(
         del frame
         step("Computing the promise")
         with public_computation():
-            paths = _paths(names, random_state=seed, **asked)
+            paths = _paths(names, random_state=charge.seed, **asked)
             if epsilon is not None:
                 calibrate_paths(paths, epsilon, rows)
             paths.guarantee_for(rows)
@@ -185,7 +182,7 @@ def create(
             paths.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     _tell(paths, out, "all records", as_json=json)
-    note_release(data, account, seed)
+    charge.note(data)
 
 
 def release(

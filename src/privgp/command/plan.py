@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, refuse_given
+from privgp.command.errors import Refusal
 from privgp.command.io.files import ANY_TABLES, PICTURES, PLANS, check_files, whole_file
 from privgp.command.io.screen import progress, table, tell, warn
 
@@ -39,7 +39,6 @@ def plan(
     context: typer.Context,
     data: o.AnyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
-    density: o.Density = False,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
     out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     plot: o.Plot = None,
@@ -51,16 +50,9 @@ def plan(
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, ANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
     from privgp.command.io.documents import EPSILONS, errors_by_epsilon
-    from privgp.command.io.request import (
-        OfPoints,
-        Request,
-        make_plan,
-        plan_warnings,
-        public_computation,
-    )
+    from privgp.command.io.request import Request, make_plan, plan_warnings, public_computation
     from privgp.command.io.results import contains, picture_lines, write_picture
     from privgp.plan.accuracy import check_error, least_epsilon
-    from privgp.plan.inputs.arguments import are_several
     from privgp.plan.plan import save_plan
 
     if (asked["epsilon"] is None) == (for_error is None):
@@ -69,13 +61,11 @@ def plan(
         asked["epsilon"] = 1.0  # until the least is found
         with public_computation(error="--for-error"):
             check_error(for_error)
-    if density:
-        refuse_given(context, ["output", *sorted({*asked} - {*o.WITH_DENSITY})], "--density")
-    kind = OfPoints if density else Request
-    request = kind(data=data, output=output, scheduler=scheduler, **asked)
+    o.check_density(context, asked)
+    request = Request(data=data, output=output, scheduler=scheduler, **asked)
     request.check()
-    if for_error is not None and are_several(request.y_bounds):
-        raise Refusal("--for-error is for one output: give --epsilon.")
+    if for_error is not None:
+        request.outcome.check_single_error()
     with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
         (rows, people), exposure = request.public_rows(), request.exposures()
@@ -162,7 +152,7 @@ def _facts(made: Plan, request: Request, errors: dict[float, Any]) -> dict[str, 
         "delta": made.promised_delta,
         "delta_offered": made.delta,
         "bounds": made.y_bounds,
-        "classes": request.class_names,
+        "classes": request.outcome.classes,
         "rows": made.rows,
         inputs: None if request.inputs_are_private else len(made.inputs),
         "measured": made.strategy.size,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -89,10 +91,17 @@ def notice(model: Published) -> str:
     return NOTICE_INDUCING if streamed or release.parameters.inducing is not None else NOTICE
 
 
-def estimator_for(parameters: Parameters) -> Any:
+def estimator_of(name: str, given: Mapping[str, object]) -> Published:
+    """The estimator of this name, with those of the given parameters that it takes."""
+    kind = getattr(import_module(ESTIMATORS[name]), name)
+    taken = {each.name for each in fields(kind)}
+    made: Published = kind(**{name: value for name, value in given.items() if name in taken})
+    return made
+
+
+def estimator_for(parameters: Parameters) -> Published:
     """An estimator with these parameters, of the kind that they are for."""
-    home = import_module(ESTIMATORS[parameters.estimator])
-    return getattr(home, parameters.estimator)(**parameters.arguments())
+    return estimator_of(parameters.estimator, parameters.arguments())
 
 
 def model_of(release: Release) -> Any:

@@ -9,14 +9,15 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
-from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.load import estimator_of
+from privgp.models.published import Published
 from privgp.models.rows.database import open_table
 from privgp.models.rows.files import columns_to_fit, columns_to_plan
 from privgp.models.rows.fit import Aside, domain
 from privgp.models.rows.tables import domain_of, in_order, records_to_plan, rows_to_plan
 from privgp.plan.inputs.inputs import OPTIONS
-from privgp.question.parameters import TABLE, names_of
+from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR
+from privgp.question.parameters import TABLE
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
 from privgp.server import reading
 from privgp.server.errors import Refused, first_line
@@ -33,6 +34,7 @@ TableName = Annotated[
     str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(csv|parquet)$")
 ]
 MOST_INPUTS, MOST_OUTPUTS, MOST_COMPARED = 20, 20, 12
+LEARNED_BY = {ONE: REGRESSOR, SEVERAL: REGRESSOR, LABELS: CLASSIFIER}
 Line = Annotated[str, Field(max_length=160, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Cell = Finite | Annotated[str, Field(max_length=200)]
 
@@ -179,9 +181,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
     @property
     def is_plain(self) -> bool:
         """Whether outputs are single numbers between bounds, one row per person, at numbers."""
-        plain = (
-            self.outcome == ONE and self.likelihood == Declared.model_fields["likelihood"].default
-        )
+        plain = self.outcome == ONE and not BY_LIKELIHOOD[self.likelihood].has_rate
         return plain and not (self.kinds or self.groups or self.max_change)
 
     def path(self, settings: Settings) -> Path:
@@ -222,7 +222,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         free = {n for each in self.kinds if not KINDS[each.kind].bounded for n in each.columns}
         return [name for name in self.inputs if name not in free]
 
-    def model(self, asked: PlanAsked) -> Any:
+    def model(self, asked: PlanAsked) -> Published:
         """The estimator for a plan, without a ledger."""
         given = {
             **{each.name: getattr(self, each.name) for each in TABLE if each.served == "dataset"},
@@ -230,17 +230,15 @@ class Declared(DatasetFields):  # type: ignore[misc]
             "x_bounds": self.domain,
             "columns": self.columns,
             "y_bounds": self.bounds,
-            "classes": None if self.classes is None else class_texts(self.classes),
+            "classes": class_texts(self.classes or ()),
         }
-        kind: Any = PrivateGPRegressor if self.classes is None else PrivateGPClassifier
-        taken = names_of(kind.__name__)
-        return kind(**{name: value for name, value in given.items() if name in taken})
+        return estimator_of(LEARNED_BY[self.outcome], given)
 
-    def usual_model(self) -> Any:
+    def usual_model(self) -> Published:
         """The estimator that would spend the whole budget."""
         return self.model(PlanAsked(epsilon=self.epsilon, delta=self.delta))
 
-    def all_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any], Any]:
+    def all_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, Any], Any]:
         """What ``fit`` of a model takes: inputs, people and exposures by name, and outputs. What is wrong
         with any of it is never told."""
         with reading.hide_problems():
@@ -249,7 +247,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, beside)
         return X, _arguments(people, over.exposure), y
 
-    def public_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any]]:
+    def public_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, Any]]:
         """What ``plan`` of a model takes: inputs, or the number of records where inputs are private, and
         people and exposures by name."""
         with reading.hide_problems():

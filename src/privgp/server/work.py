@@ -115,9 +115,8 @@ class Work:
         step(0.0, "Reading the public columns")
         model = declared.model(asked)
         X, others = declared.public_columns(model, declared.path(self.settings))
-        rows = X if isinstance(X, int) else len(X)
-        exact = asked.inducing is None and declared.protect == "outputs"
-        if exact and rows > self.settings.max_exact_rows:
+        public = 0 if isinstance(X, int) else len(X)  # private records are counted alone
+        if asked.inducing is None and public > self.settings.max_exact_rows:
             most = f"{self.settings.max_exact_rows:,}"
             raise Refused(422, f"More than {most} rows: give a number of inducing inputs.")
         step(0.1, "Planning")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from privgp.command.errors import Failure, Refusal, refuse_on
+from privgp.command.options import ReleaseFiles
 from privgp.storage.parts import part_beside
 
 PICTURES = (".png", ".svg")
@@ -54,6 +55,12 @@ def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
             continue  # its files are checked when they are opened
         if path is not None:
             check_readable(path, [ending for ending in endings if ending])
+
+
+def check_release_files(reads: Files, release: Path, beside: ReleaseFiles) -> None:
+    """The same for a release that is written with others beside it."""
+    pictures, pages = (beside.plot, PICTURES), (beside.certificate, CERTIFICATES)
+    check_files(reads, [(release, RELEASES), pages, pictures], force=beside.force)
 
 
 def is_many(path: Path) -> bool:

@@ -13,6 +13,7 @@ from privgp.command.errors import Failure, Refusal, refusal, refuse_on
 from privgp.command.io.files import shown_name, suffix_of, whole_file
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
+from privgp.command.options import ReleaseFiles
 from privgp.models.load import NOTICE_RECORDS, save
 from privgp.models.published import LONGEST, Published
 from privgp.privacy.guarantee import Guarantee
@@ -26,12 +27,10 @@ NEEDS = "--page needs more packages: pip install privgp[server]."
 
 @dataclass(frozen=True)
 class Results:
-    """The files to write; ``force``: whether they may replace others."""
+    """The files to write, and what the output is called."""
 
     release: Path
-    certificate: Path | None
-    plot: Path | None
-    force: bool
+    beside: ReleaseFiles
     name: str | None = None
     units: str | None = None
     holder: Mapping[str, str] | None = None
@@ -52,13 +51,13 @@ class Results:
         if not known and (self.name or output):
             model.name_output(self.name or output, self.units, output or None)
         step("Writing the release")
-        save(model, self.release, overwrite=self.force)
+        save(model, self.release, overwrite=self.beside.force)
         saved.append(self.release)
         step("Drawing and certifying")
-        if self.certificate is not None:
-            write_certificate(model, self.certificate, self.holder)
-        if self.plot is not None:
-            write_picture(model.plot(), self.plot)
+        if self.beside.certificate is not None:
+            write_certificate(model, self.beside.certificate, self.holder)
+        if self.beside.plot is not None:
+            write_picture(model.plot(), self.beside.plot)
 
     def tell(
         self,
@@ -69,12 +68,11 @@ class Results:
         as_json: bool,
     ) -> None:
         """Say what was released; ``facts`` and ``first``: what a command adds, the latter on top."""
-        files = {"Certificate": self.certificate, "Plot": self.plot}
-        written = [f"{name}: {path}" for name, path in files.items() if path is not None]
+        files = {"certificate": self.beside.certificate, "plot": self.beside.plot}
+        written = [f"{name.capitalize()}: {path}" for name, path in files.items() if path]
         released = {
             "release": self.release,
-            "certificate": self.certificate,
-            "plot": self.plot,
+            **files,
             "contains_inputs": [] if request.inputs_are_private else request.input_names,
             "guarantee": json.loads(guarantee.to_json()),
             "spent": True,

@@ -17,6 +17,7 @@ from privgp.command.io.files import open_own
 from privgp.command.io.kinds import known_kinds, levels_of
 from privgp.command.io.request import KnownRequest, Request, make_plan, public_computation
 from privgp.command.io.screen import Step, show_blocks
+from privgp.command.options import Charge
 from privgp.ledger.errors import LedgerError
 from privgp.models.load import load, save
 from privgp.models.published import Published
@@ -44,12 +45,12 @@ from privgp.types import Array
 Measure = Callable[[], Published]
 
 
-def prepare_release(request: Request, output: str, path: Path, step: Step) -> Measure:
+def prepare_release(request: Request, path: Path, step: Step) -> Measure:
     """Read the table, plan and rehearse; what is handed back spends."""
     step("Reading the table")
     if request.in_parts:
-        return _prepare_in_parts(request, output, path, step)
-    X, people, y = request.all_columns(output)
+        return _prepare_in_parts(request, path, step)
+    X, people, y = request.all_columns()
     model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
     plan = request.plan or request.with_column_names(make_plan(model, X, people, exposures))
@@ -63,9 +64,9 @@ def prepare_release(request: Request, output: str, path: Path, step: Step) -> Me
     return measure
 
 
-def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
+def _prepare_in_parts(request: Request, path: Path, step: Step) -> Measure:
     """The same for a table that is read in parts."""
-    table, model = request.table(output), request.model()
+    table, model = request.table(private=True), request.model()
     step("Planning and rehearsing")
     plan = request.plan or request.with_column_names(make_plan(model, table.inputs, table.groups))
     with rehearsal(clone(model), path, request.plan_path) as trial:
@@ -165,11 +166,9 @@ IN_OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateRequest(KnownRequest):
-    """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
-    the same rows, None for new people."""
+    """``released``: the model of the file; ``further``: budget for the same rows, None for new people."""
 
     released: Published
-    names: tuple[str, ...]
     further: Further
     elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
 
@@ -183,7 +182,7 @@ class UpdateRequest(KnownRequest):
         groups: str | None,
         exposure: str | None,
         further: Further,
-        seed: int | None,
+        charge: Charge,
         **written: Any,
     ) -> Self:
         """``written``: the format of the table, and what is done about missing values."""
@@ -193,14 +192,10 @@ class UpdateRequest(KnownRequest):
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
         return cls(
-            released=model, names=names, further=further, data=data, inputs=",".join(names),
-            output=output, groups=groups, epsilon=epsilon, delta=delta, exposure=exposure, seed=seed,
+            released=model, names=names, further=further, data=data, inputs="",
+            output=output, groups=groups, epsilon=epsilon, delta=delta, exposure=exposure, charge=charge,
             **cls.said(model._released.parameters, release, "update it in Python"), **written,
         )  # fmt: skip
-
-    @property
-    def input_names(self) -> list[str]:
-        return [*self.names]
 
     @property
     def columns(self) -> None:
@@ -229,21 +224,21 @@ class UpdateRequest(KnownRequest):
         return {here[name]: levels for name, levels in levels_of(inputs).items()}
 
     def model(self) -> Published:
-        released: Published = self.released.set_params(random_state=self.seed)
+        released: Published = self.released.set_params(random_state=self.charge.seed)
         released._noted = self.table_assumptions
         return released
 
 
-def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) -> Measure:
+def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
     """Read the table and rehearse; what is handed back spends."""
     step("Reading the table")
-    X, people, y = request.all_columns(output)
+    X, people, y = request.all_columns()
     model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
     rehearse_update(model, X, people, path, request.further, exposures)
 
     def measure() -> Published:
-        model.set_params(ledger=request.account)
+        model.set_params(ledger=request.charge.account)
         _measure(model, X, y, people, request.further, exposures)
         return model
 
