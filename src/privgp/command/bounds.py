@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal
-from privgp.command.io.files import MANY_TABLES, check_files, is_many, whole_file
+from privgp.command.io.files import MANY_TABLES, check_files, is_many, write_json
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def bounds(
                 "guarantee": loads(found.guarantee.to_json()),
             }
             if out is not None:
-                with whole_file(out) as part:
-                    part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
+                write_json(out, facts)
                 saved.append(out)
     charged, lines = charge_facts(found)
     facts |= {"file": out, "spent": True, **charged}

@@ -319,7 +319,8 @@ def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of its parameters that are dataclasses."""
     declaration = signature(command, eval_str=True)
     own = declaration.parameters
-    groups = {name: each.annotation for name, each in own.items() if is_dataclass(each.annotation)}
+    types = {name: each.annotation for name, each in own.items()}
+    groups = {n: t for n, t in types.items() if isinstance(t, type) and is_dataclass(t)}
     fields = {name: _options_of(group) for name, group in groups.items()}
 
     @wraps(command)

@@ -25,9 +25,11 @@ from privgp.command.io.files import (
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+
     from privgp.models.paths import PosteriorPaths
     from privgp.plan.functions.paths import Calibration
-    from privgp.types import Array
+    from privgp.types import Array, Pair
 
 POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
 MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
@@ -254,7 +256,7 @@ def inspect(state: o.State, json: o.Json = False) -> None:
 
 
 def _paths(
-    inputs: list[str] | None, *, domain: str, kernel: str, bounds: Any, **asked: Any
+    inputs: list[str] | None, *, domain: str, kernel: str, bounds: Pair, **asked: Any
 ) -> PosteriorPaths:
     """The paths that were asked for; ``inputs``: their names, if known."""
     from privgp.command.io.axes import read_ranges
@@ -287,16 +289,18 @@ def _open_paths(
     """The paths, the names of their inputs, and where they are asked."""
     table = Path(points) if suffix_of(Path(points)) in TABLES else None
     check_files([(state, STATES), (table, TABLES)], files, force=force)
+    from numpy import asarray
+
     from privgp.command.io.axes import read_targets
     from privgp.command.io.states import input_names
     from privgp.models.paths import PosteriorPaths
 
     paths = open_own(state, PosteriorPaths.load_state)
     names = input_names(paths)
-    return paths, names, read_targets(points, names, "FILE|GRID")
+    return paths, names, asarray(read_targets(points, names, "FILE|GRID"))
 
 
-def _table(names: Sequence[str], columns: Sequence[Any]) -> Any:
+def _table(names: Sequence[str], columns: Sequence[Array]) -> DataFrame:
     from polars import DataFrame
 
     return DataFrame(dict(zip(names, columns, strict=True)))

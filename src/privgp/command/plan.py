@@ -16,6 +16,7 @@ from privgp.command.io.screen import progress, table, tell, warn
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from privgp.command.io.documents import Errors
     from privgp.command.io.request import Request
     from privgp.plan.plan import Plan
 
@@ -96,21 +97,23 @@ def plan(
                 write_picture(made.plot(), plot)
     facts = {**_facts(made, request, errors), "gap": gap, "description": text}
     facts |= {"error_range": error_range, "for_error": for_error}
-    facts |= {
-        "hash": made.hash,
-        "plan": out,
-        "plot": plot,
-        "warnings": [*request.left_out, *plan_warnings(made)],
-    }
+    warnings = [*request.left_out, *plan_warnings(made)]
+    facts |= {"hash": made.hash, "plan": out, "plot": plot, "warnings": warnings}
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
     told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
-    lines = [_error_table(made, errors), told, text, *written, *picture_lines(plot)]
+    lines: list[str | Table] = [
+        _error_table(made, errors),
+        told,
+        text,
+        *written,
+        *picture_lines(plot),
+    ]
     tell(facts, lines, None, as_json=json)
     if not json:
-        warn(facts["warnings"])
+        warn(warnings)
 
 
-def _error_table(made: Plan, errors: dict[float, Any]) -> Table:
+def _error_table(made: Plan, errors: Errors) -> Table:
     import numpy as np
 
     widths, share = np.ptp(np.atleast_2d(made.y_bounds), axis=1), "of the bounds' width"
@@ -139,12 +142,12 @@ def _cells(error: float, width: float) -> tuple[str, str]:
     return f"{error:.4g}", f"{100 * error / width:.3g}%"
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """A number, or a list of them where there are several outputs."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _facts(made: Plan, request: Request, errors: dict[float, Any]) -> dict[str, Any]:
+def _facts(made: Plan, request: Request, errors: Errors) -> dict[str, object]:
     exact = request.inputs_are_private or made.strategy.distinct_inputs is not None
     inputs = "distinct_inputs" if exact else "inducing"
     return {

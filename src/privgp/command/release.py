@@ -151,11 +151,13 @@ def _spend(
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         facts, lines = charge_facts(model)
-        facts["warnings"] = warnings(model)
+        told = warnings(model)
         lines.append(spent_sentence(model.guarantee_, vars(model).get("plan_")))
-        results.tell(model.guarantee_, request, facts, *lines, as_json=as_json)
+        results.tell(
+            model.guarantee_, request, {**facts, "warnings": told}, *lines, as_json=as_json
+        )
         if not as_json:
-            warn(facts["warnings"])
+            warn(told)
 
 
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,17 +26,18 @@ from privgp.command.io.files import (
     check_apart,
     check_files,
     check_release_files,
-    whole_file,
+    write_json,
 )
 from privgp.command.io.screen import progress, table, tell
 
 if TYPE_CHECKING:
     from polars import DataFrame
+    from sklearn.pipeline import Pipeline
 
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.plan.search.plan import SearchPlan
-    from privgp.types import Array
+    from privgp.types import Array, Cells
 
 LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
 NOISE_STD_HELP = "Candidates for the std of an output about the function."
@@ -143,7 +144,7 @@ def grid(
     charge.note(data)
 
 
-def _check(search: PrivateGridSearchCV, X: DataFrame, people: Any) -> None:
+def _check(search: PrivateGridSearchCV, X: DataFrame, people: Cells | None) -> None:
     """Whatever would stop the search before it spends, from public columns alone."""
     import numpy as np
     from sklearn.base import clone
@@ -164,7 +165,7 @@ def _check(search: PrivateGridSearchCV, X: DataFrame, people: Any) -> None:
         make_plan(clone(search.estimator).set_params(**each), X, people)
 
 
-def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
+def _row(search: PrivateGridSearchCV, place: int) -> dict[str, object]:
     """What may be told of a candidate: its parameters, and what is public or was measured."""
     from numpy import ravel
 
@@ -172,7 +173,7 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
 
     results = search.cv_results_
     params = results["params"][place]
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "lengthscale": ravel(find_scale_part(params["kernel"]).length_scale).tolist()
     }
     if "noise_variance" in params:
@@ -273,13 +274,12 @@ def bayes(
             search.fit(X, y, X_val=X_val, y_val=y_val)
         del X_val, y_val
         facts = {**_facts(search), **charge_facts(search)[0]}
-        with whole_file(out) as part:
-            part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
+        write_json(out, facts)
     tell({"result": out, **facts}, _lines(search, out), search.guarantee_, as_json=json)
     charge.note(validation)
 
 
-def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[str, Any]]:
+def _model_and_space(estimator: str, task: str, space: str) -> tuple[Pipeline, dict[str, object]]:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
     from sklearn.linear_model import Ridge, RidgeClassifier
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -339,13 +339,13 @@ def _guard_budget(epsilon: float, delta: float, state: Path | None) -> Iterator[
         raise Failure(f"{stop_phrase(problem)} during the search; {spent}.") from None
 
 
-def _plain(setting: dict[str, Any]) -> dict[str, Any]:
+def _plain(setting: dict[str, object]) -> dict[str, object]:
     return {name.removeprefix(PREFIX): value for name, value in setting.items()}
 
 
-def _facts(search: PrivateBayesSearchCV) -> dict[str, Any]:
+def _facts(search: PrivateBayesSearchCV) -> dict[str, object]:
     results = search.cv_results_
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "best_params": _plain(search.best_params_),
         "best_score": search.best_score_,
         "best_score_std": search.best_score_std_,

@@ -76,7 +76,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return unpack_model(read(path))
 
 
-def unpack_model(content: bytes) -> Any:
+def unpack_model(content: bytes) -> Published:
     """The model of a file's bytes."""
     return model_of(decode(unpack(content)))
 
@@ -104,7 +104,7 @@ def estimator_for(parameters: Parameters) -> Published:
     return estimator_of(parameters.estimator, parameters.arguments())
 
 
-def model_of(release: Release) -> Any:
+def model_of(release: Release) -> Published:
     """An estimator that answers by a release, which it refuses if that makes no posterior."""
     models = sum(
         len(each.models) * part.functionals.weights.size
@@ -115,7 +115,7 @@ def model_of(release: Release) -> Any:
         raise DamagedFile("it is larger than any release")
     try:
         with one_thread(), np.errstate(all="ignore"):
-            model = estimator_for(release.parameters)._hold(release)
+            model: Published = estimator_for(release.parameters)._hold(release)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
     for answer in release.answers:

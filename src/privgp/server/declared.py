@@ -23,6 +23,7 @@ from privgp.server import reading
 from privgp.server.errors import Refused, first_line
 from privgp.server.settings import Settings
 from privgp.tables.kinds import KINDS
+from privgp.types import Array, Pair
 from privgp.vault.labels import class_texts
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -157,7 +158,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         return (self.output,) if isinstance(self.output, str) else self.output
 
     @property
-    def pairs(self) -> tuple[Any, ...]:
+    def pairs(self) -> tuple[Pair, ...]:
         """The bounds of every output."""
         return () if self.bounds is None else tuple(map(tuple, np.reshape(self.bounds, (-1, 2))))
 
@@ -188,7 +189,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         return settings.tables / self.table
 
     @classmethod
-    def from_store(cls, kept: Mapping[str, Any]) -> Self:
+    def from_store(cls, kept: Mapping[str, object]) -> Self:
         """As it was registered; earlier versions took inputs without bounds for public ones."""
         public = () if kept.get("x_bounds") else kept["inputs"]
         return cls(**{"public_inputs": public, **kept})
@@ -198,7 +199,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         """The account of the ledger that its releases are charged to."""
         return self.account or self.name
 
-    def public_part(self) -> dict[str, Any]:
+    def public_part(self) -> dict[str, object]:
         """What everybody with a key for it may know: all but where the table lies."""
         return dict(self.model_dump(mode="json", exclude={"table"}, exclude_none=True))
 
@@ -238,7 +239,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         """The estimator that would spend the whole budget."""
         return self.model(PlanAsked(epsilon=self.epsilon, delta=self.delta))
 
-    def all_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, Any], Any]:
+    def all_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, object], Any]:
         """What ``fit`` of a model takes: inputs, people and exposures by name, and outputs. What is wrong
         with any of it is never told."""
         with reading.hide_problems():
@@ -247,7 +248,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, beside)
         return X, _arguments(people, over.exposure), y
 
-    def public_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, Any]]:
+    def public_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, object]]:
         """What ``plan`` of a model takes: inputs, or the number of records where inputs are private, and
         people and exposures by name."""
         with reading.hide_problems():
@@ -255,7 +256,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             X, people, over = columns_to_plan(model, t.inputs, t.groups, Aside(t.exposure))
         return X, _arguments(people, over.exposure)
 
-    def public_rows(self, path: Path) -> Any:
+    def public_rows(self, path: Path) -> Array | None:
         """Where the kernel has public rows, by which a table is recognised; None where inputs are
         private, and where a custodian stated that the people are others."""
         if self.x_bounds is not None or self.unrelated:
@@ -282,7 +283,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         self.all_columns(model, path)
 
 
-def _arguments(people: Any, exposure: Any) -> dict[str, Any]:
+def _arguments(people: object, exposure: object) -> dict[str, object]:
     """Arguments of ``fit`` that are given."""
     return {"groups": people, **({} if exposure is None else {"exposure": exposure})}
 

@@ -21,6 +21,7 @@ from privgp.ledger.chain import Entry
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
 from privgp.models.load import estimator_for, pack_model, unpack_model
+from privgp.models.published import Published
 from privgp.models.rows.tables import rehearsal_inputs
 from privgp.models.rows.updates import check_updatable
 from privgp.plan.accuracy import expected_std
@@ -106,7 +107,7 @@ class Work:
         assert found is not None
         return found
 
-    def model(self, number: str) -> Any:
+    def model(self, number: str) -> Published:
         """What answers for a release."""
         return unpack_model(self.read_release(self.store.any_release(number)))
 
@@ -193,7 +194,9 @@ class Work:
         return str(job["id"])
 
 
-def _plan_summary(plan: Plan, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
+def _plan_summary(
+    plan: Plan, declared: Declared, asked: PlanAsked, step: Step
+) -> dict[str, object]:
     """What a plan says of itself, all of it public. Errors of several outputs are lists."""
     epsilons = sorted({*asked.compare, asked.epsilon})
     axes = _axes(plan, declared)
@@ -251,7 +254,7 @@ def _axes(plan: Plan, declared: Declared) -> list[tuple[str, Array, Array]]:
     return made
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: Any) -> object:
     """Numbers of one output, or of each of several, as JSON has them."""
     return np.asarray(finite(value)).tolist()
 

@@ -1,5 +1,6 @@
 """Files to read and to write: checked before any work, written whole or not at all."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -147,6 +148,17 @@ def whole_file(path: Path) -> Iterator[Path]:
             os.replace(part, path)
     except OSError:
         raise Failure(f"'{path}' could not be written.") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, facts: object) -> None:
+    """The same for facts as JSON."""
+    write_text(path, json.dumps(facts, indent=2) + "\n")
 
 
 def check_apart(sources: Sequence[Path | None], destinations: Sequence[Path | None]) -> None:

@@ -37,7 +37,7 @@ from privgp.models.load import estimator_for, estimator_of
 from privgp.models.promise import MISSING
 from privgp.models.published import Published
 from privgp.models.rows.database import open_table as open_rows
-from privgp.models.rows.files import FileInputs, Table
+from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import in_order
@@ -52,7 +52,7 @@ from privgp.question.rules import check_column_roles, check_rules
 from privgp.tables.cells import TEXTS, Kinds, identifiers, input_columns, null_words
 from privgp.tables.parser import list_names
 from privgp.tables.source import Form, Source, check_columns, load, open_many, open_source
-from privgp.types import Array
+from privgp.types import Array, Cells
 from privgp.vault.labels import class_texts
 from privgp.vault.validate import person_ids
 
@@ -66,6 +66,7 @@ DROP_CHOICE = (
 # The same whether there are such rows or not: how many rows a person has may be private.
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
 BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
+People = Cells | Groups | None  # whose rows they are
 ASIDE = {"exposure": "exposure", "weights": "sample_weight"}  # options, and the arguments they are
 
 
@@ -254,11 +255,11 @@ class Readable(Described):
         self.left_out[:] = _left_out(frame.height, kept.height, words)
         return kept.select(wanted)
 
-    def public_columns(self) -> tuple[pl.DataFrame, Any]:
+    def public_columns(self) -> tuple[pl.DataFrame, Cells | None]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
         return self._inputs_and_people(self._load_columns(self.public_names))
 
-    def public_rows(self) -> tuple[pl.DataFrame | FileInputs | int, Any]:
+    def public_rows(self) -> tuple[pl.DataFrame | FileInputs | int, People]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
             check_columns(self.source, self.input_names)
@@ -273,7 +274,7 @@ class Readable(Described):
             return table.inputs, table.groups
         return self.public_columns()
 
-    def all_columns(self) -> tuple[pl.DataFrame, Any, Any]:
+    def all_columns(self) -> tuple[pl.DataFrame, Cells | None, Any]:
         """Inputs, person identifiers and outputs, every line of the table checked."""
         names, source = self.output_names, self.source
         self._check_one_output()
@@ -294,7 +295,7 @@ class Readable(Described):
             f"--output names {len(names)} columns, but there are {self.outcome.declared} for one output."
         )
 
-    def _inputs_and_people(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
+    def _inputs_and_people(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Cells | None]:
         declared, source = self.private_inputs(), self.source
         if declared is not None:
             X = private_table(frame, declared, source)
@@ -305,7 +306,7 @@ class Readable(Described):
             X = input_columns(frame, names, source, kinds=self.kinds, choice=self.about_missing)
         return X, self._people(frame)
 
-    def _people(self, frame: pl.DataFrame) -> Any:
+    def _people(self, frame: pl.DataFrame) -> Cells | None:
         """Person identifiers; with private records one sentence says whatever is wrong with them."""
         if self.groups is None:
             return None
@@ -371,7 +372,7 @@ class Request(Readable):
 
     def model(self) -> Published:
         """The model that was asked for; reads the kernel and the targets."""
-        given: dict[str, Any] = {
+        given: dict[str, object] = {
             "kernel": None if self.kernel is None else read_kernel(self.kernel),
             "x_bounds": self.domain(),
             "targets": None
@@ -490,7 +491,7 @@ def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]
 def make_plan(
     model: Published,
     X: pl.DataFrame | FileInputs | int,
-    people: Any,
+    people: People,
     exposures: Mapping[str, Array] | None = None,
 ) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""

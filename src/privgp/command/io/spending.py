@@ -15,7 +15,13 @@ from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phr
 from privgp.command.io.columns import as_table, input_names
 from privgp.command.io.files import open_own
 from privgp.command.io.kinds import known_kinds, levels_of
-from privgp.command.io.request import KnownRequest, Request, make_plan, public_computation
+from privgp.command.io.request import (
+    KnownRequest,
+    People,
+    Request,
+    make_plan,
+    public_computation,
+)
 from privgp.command.io.screen import Step, show_blocks
 from privgp.command.options import Charge
 from privgp.ledger.errors import LedgerError
@@ -88,9 +94,9 @@ def _prepare_in_parts(request: Request, path: Path, step: Step) -> Measure:
 def rehearse(
     model: Published,
     X: pl.DataFrame,
-    people: Any,
+    people: People,
     path: Path,
-    plan: Any = None,
+    plan: Plan | None = None,
     plan_path: Path | None = None,
     exposures: Mapping[str, Array] | None = None,
 ) -> None:
@@ -248,7 +254,7 @@ def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
 def rehearse_update(
     model: Published,
     X: pl.DataFrame,
-    people: Any,
+    people: People,
     path: Path,
     further: Further,
     exposures: Mapping[str, Array],
@@ -270,7 +276,12 @@ def _refuse_as_options() -> Iterator[None]:
 
 
 def _measure(
-    model: Published, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
+    model: Published,
+    X: pl.DataFrame,
+    y: Any,
+    people: People,
+    further: Further,
+    exposures: Mapping[str, Array],
 ) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model._released.names, X)  # under the names that the model knows
