@@ -18,7 +18,7 @@ from privgp.plan.inputs.arguments import are_several, check_bounds, check_output
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.outcomes.labels import check_classes
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR
-from privgp.question.rules import LABELS, ONE, SEVERAL
+from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns
 from privgp.tables.source import Form, Source, load, open_source
@@ -213,6 +213,10 @@ class Numbers:
         with refuse_questions():
             check_bounds("--bounds", self.bounds)
 
+    def check_rules(self, given: Mapping[str, object]) -> None:
+        """Refuse parameters and columns that do not go together."""
+        check_rules(given, self.rule)
+
     def check_single_error(self) -> None:
         """Refuse to look for an epsilon by one error where there are several."""
 
@@ -311,6 +315,9 @@ class Points(Numbers):
 
     def check(self, names: Sequence[str], missing: str) -> None:
         pass
+
+    def check_rules(self, given: Mapping[str, object]) -> None:
+        pass  # which are about outputs
 
     def arguments(self) -> dict[str, object]:
         return {}

@@ -48,7 +48,7 @@ from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
 from privgp.question.outcomes import BY_LIKELIHOOD
 from privgp.question.parameters import check_values
-from privgp.question.rules import check_column_roles, check_rules
+from privgp.question.rules import check_column_roles
 from privgp.tables.cells import TEXTS, Kinds, identifiers, input_columns, null_words
 from privgp.tables.parser import list_names
 from privgp.tables.source import Form, Source, check_columns, load, open_many, open_source
@@ -330,14 +330,12 @@ class Request(Readable):
         """Refuse what is wrong whatever the file holds."""
         outcome = self.outcome
         given = {name: getattr(self, name) for name in (*PASSED, *BESIDE)}
-        if self.density:
-            given["protect"] = "records"  # which is not asked of points
         names = self.input_names, self.output_names
         with refuse_questions(**self.elsewhere):
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             check_values(given)
             bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}
-            check_rules({**given, **bounds}, outcome.rule)
+            outcome.check_rules({**given, **bounds})
             roles = self.groups, self.exposure, self.weights
             check_column_roles(*names, *roles, private=self.inputs_are_private)
         for name in ("output", "groups", *ASIDE):
