@@ -76,8 +76,7 @@ def create(
         with guard_state(out):
             function.set_params(ledger=account).fit(X, y, state=out)
         del X, y
-    holds = "the records" if protect == "records" else "sums of outputs"
-    _tell(function, out, holds, as_json=json)
+    _tell(function, out, "the records" if domain else "sums of outputs", as_json=json)
     low, high = request.bounds
     if function.noise_std_ > high - low:
         warn(

@@ -302,9 +302,8 @@ def _write_averages(
         f"Wrote {averages} into {out}: mean, std, and from low to high intervals of probability "
         f"{coverage:g}."
     ]
-    warnings = (
-        [PUBLIC_ROWS.format(out=out)] if data is not None and model.protect == "records" else []
-    )
+    shown = data is not None and _hides_inputs(model._released)
+    warnings = [PUBLIC_ROWS.format(out=out)] if shown else []
     facts = {
         "averages": out,
         "rows": len(found.labels),

@@ -14,6 +14,7 @@ from privgp.command.errors import Failure, Refusal, refusal
 from privgp.command.io.axes import Grid
 from privgp.command.io.columns import refuse_questions
 from privgp.command.io.files import whole_file, write_text
+from privgp.question.outcomes import BY_LIKELIHOOD
 from privgp.release.release import Release
 from privgp.types import Array
 
@@ -199,7 +200,7 @@ def _title(release: Release) -> str:
     from privgp.models.picture import rate_of
 
     called = release.label("output")
-    return rate_of(called) if release.parameters.likelihood == "poisson" else called
+    return rate_of(called) if BY_LIKELIHOOD[release.parameters.likelihood].has_rate else called
 
 
 def _geojson(

@@ -493,8 +493,6 @@ def make_plan(
     exposures: Mapping[str, Array] | None = None,
 ) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
-    if model.protect == "records" and isinstance(X, pl.DataFrame):
-        X = X.height
     with public_computation():
         plan: Plan = model.plan(X, groups=people, **(exposures or {}))
         if not np.all(np.isfinite(plan.starting_error)):

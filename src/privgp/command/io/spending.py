@@ -59,7 +59,8 @@ def prepare_release(request: Request, path: Path, step: Step) -> Measure:
     X, people, y = request.all_columns()
     model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
-    plan = request.plan or request.with_column_names(make_plan(model, X, people, exposures))
+    rows = X.height if request.inputs_are_private else X
+    plan = request.plan or request.with_column_names(make_plan(model, rows, people, exposures))
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
 
     def measure() -> Published:
