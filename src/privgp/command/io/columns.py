@@ -224,7 +224,9 @@ class Numbers:
         """What the estimator is told of it."""
         return {"y_bounds": self.bounds}
 
-    def read(self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str) -> Any:
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> Any:
         """The private values. ``choice``: what else the column may hold."""
         return output_column(frame, names[0], source, choice)
 
@@ -261,7 +263,9 @@ class SeveralNumbers(Numbers):
             shares = None if given is None else check_output_shares(given, count)
         return {"y_bounds": self.bounds, "shares": shares}
 
-    def read(self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str) -> Any:
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> Any:
         return output_columns(frame, names, source)
 
 
@@ -290,7 +294,9 @@ class Labels(Numbers):
     def arguments(self) -> dict[str, object]:
         return {"classes": [*self.classes]}
 
-    def read(self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str) -> Any:
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> Any:
         return outputs(frame, names[0], source, "classes")
 
 
@@ -322,7 +328,9 @@ class Points(Numbers):
     def arguments(self) -> dict[str, object]:
         return {}
 
-    def read(self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str) -> None:
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> None:
         return None
 
 
