@@ -334,6 +334,6 @@ class Points(Numbers):
         return None
 
 
-def numbers_between(bounds: Any, shares: str | None = None) -> Numbers:
+def numbers_between(bounds: object, shares: str | None = None) -> Numbers:
     """What bounds are of: one private column, or one for each of several pairs."""
     return SeveralNumbers(bounds, shares) if are_several(bounds) else Numbers(bounds)

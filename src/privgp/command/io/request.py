@@ -252,7 +252,7 @@ class Readable(Described):
             return kept.select(wanted)
         levels = self.levels
         words = null_words(frame, kept, [n for n in self.input_names if n not in levels])
-        self.left_out[:] = _left_out(frame.height, kept.height, words)
+        self.left_out[:] = _omission_lines(frame.height, kept.height, words)
         return kept.select(wanted)
 
     def public_columns(self) -> tuple[pl.DataFrame, Cells | None]:
@@ -473,7 +473,7 @@ class PlannedRequest(KnownRequest):
         return made
 
 
-def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:
+def _omission_lines(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:
     """How many rows are left out, and what was taken for no value in public columns."""
     if kept == rows:
         return []
