@@ -73,7 +73,7 @@ def picture(found: London) -> Figure:
         for place, (path, look) in enumerate(zip(paths[:PATHS], LINES, strict=False), 1):
             _boundary(ax, grid, path, *look, f"boundary by private path {place}")
         ax.set(aspect="equal", xticks=(), yticks=())
-        style.scale_bar(ax, BAR / found.kilometres, f"{BAR:g} km")
+        scale_bar(ax, BAR / found.kilometres, f"{BAR:g} km")
         style.set_title(ax, name)
     bar = figure.colorbar(cells, ax=list(axes), shrink=0.7)
     bar.set_label("median log of the price in pounds, cut at 12 and 14", fontsize=style.SMALL)
@@ -112,3 +112,11 @@ def _boundary(
     if values.min() < 0.0 < values.max():
         ax.tricontour(grid, values, levels=[0.0], colors=[colour], linestyles=line, linewidths=1.2)
     ax.plot([], [], line, color=colour, lw=1.2, label=label)
+
+
+def scale_bar(ax: Axes, length: float, text: str) -> None:
+    """A line of this length in the lower left corner, named: for maps without numbered axes."""
+    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+    x, y = left + 0.05 * (right - left), low + 0.05 * (high - low)
+    ax.plot([x, x + length], [y, y], color=style.BLACK, lw=2.0, solid_capstyle="butt")
+    ax.text(x + 0.5 * length, y + 0.02 * (high - low), text, ha="center", fontsize=style.SMALL)

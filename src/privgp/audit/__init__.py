@@ -1,6 +1,6 @@
 """Attacks on the promises, on public or simulated data."""
 
-from privgp.audit.attack import trade_off
+from privgp.audit.mechanisms import trade_off
 from privgp.audit.members import membership
 from privgp.audit.promises import Promise, path_promise
 from privgp.audit.result import Membership, TradeOff

@@ -12,7 +12,6 @@ are binomial. A poor attack finds less; it never accuses wrongly.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -102,6 +101,7 @@ def _best_statistic(pair: NoisyPair) -> tuple[Callable[[Array], Array], float]:
 # sampler(which of the two datasets, how many, callback) -> releases (count, numbers)
 Sampler = Callable[[int, int, Callback], Array]
 Score = Callable[[Array], Array]
+Factor = tuple[Array, bool]  # of a covariance, as ``cho_factor`` has it
 RIDGE = 1e-12  # of the total variance: what a direction without noise has
 RESTED = 0.7  # share of the training draws that scores are fitted on; the rest chooses among them
 THRESHOLDS = 400
@@ -188,7 +188,7 @@ def _quadratic(first: Array, second: Array) -> Score:
     """The likelihood ratio of two Gaussian distributions, each with its mean and covariance."""
     laws = [(z.mean(axis=0), _factor(z - z.mean(axis=0))) for z in (first, second)]
 
-    def loglik(z: Array, mean: Array, factor: Any) -> Array:
+    def loglik(z: Array, mean: Array, factor: Factor) -> Array:
         away = z - mean
         inside = np.einsum("ij,ji->i", away, cho_solve(factor, away.T))
         return np.asarray(-0.5 * inside - np.log(np.diag(factor[0])).sum())
@@ -204,10 +204,11 @@ def _tree(first: Array, second: Array) -> Score:
     return lambda z: np.asarray(tree.predict_proba(z)[:, 1])
 
 
-def _factor(centred: Array) -> Any:
+def _factor(centred: Array) -> Factor:
     covariance = centred.T @ centred / len(centred)
     covariance.flat[:: len(covariance) + 1] += RIDGE * len(covariance)
-    return cho_factor(covariance, lower=True)
+    factor: Factor = cho_factor(covariance, lower=True)
+    return factor
 
 
 def _best_threshold(

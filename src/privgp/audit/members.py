@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state
 
@@ -25,7 +26,7 @@ def membership(
     *,
     n: int = 10,
     n_paths: float = 1,
-    record: tuple[Any, float] = (0.5, 1.0),
+    record: tuple[ArrayLike, float] = (0.5, 1.0),
     x_bounds: Bounds = (0.0, 1.0),
     response: Response = step,
     label_noise: float = 0.0,
@@ -138,7 +139,11 @@ def draw_release(
 
 
 def _population(
-    n: int, record: Any, x_bounds: Bounds, response: Response, label_noise: Any
+    n: int,
+    record: tuple[ArrayLike, float],
+    x_bounds: Bounds,
+    response: Response,
+    label_noise: float,
 ) -> Population:
     low, high = np.array(domain_pairs("x_bounds", x_bounds)).T
     try:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # callback(share of the work done, what is being done)
 Callback = Callable[[float, str], None]
+Drawn = TypeVar("Drawn")
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def part(callback: Callback, start: float, end: float) -> Callback:
     return lambda share, doing: callback(start + (end - start) * share, doing)
 
 
-def repeat_draws(draw: Callable[[], object], count: int, doing: str, tell: Callback) -> list[Any]:
+def repeat_draws(draw: Callable[[], Drawn], count: int, doing: str, tell: Callback) -> list[Drawn]:
     """The results of this many calls; the callback is called a hundred times on the way.
 
     Parameters

@@ -73,12 +73,12 @@ def _group(name: str, *subcommands: Callable[..., None]) -> None:
     group = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True)
     for each in subcommands:
         word = each.__name__.replace("_", "-")
-        group.command(cls=o.Command, epilog=EXAMPLES[f"{name} {word}"])(each)
+        group.command(cls=o.Command, epilog=EXAMPLES[f"{name} {word}"])(o.spread_groups(each))
     app.add_typer(group)
 
 
 for subcommand in (bounds, plan, release, update, predict, inspect, certificate, demo, serve):
-    app.command(cls=o.Command, epilog=EXAMPLES[subcommand.__name__])(subcommand)
+    app.command(cls=o.Command, epilog=EXAMPLES[subcommand.__name__])(o.spread_groups(subcommand))
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
 _group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)

@@ -18,7 +18,12 @@ from privgp.command.io.screen import tell, terminal_bar
 if TYPE_CHECKING:
     from privgp.audit.result import Membership, TradeOff
     from privgp.command.io.request import Request
-    from privgp.types import Array
+    from privgp.models.function.estimator import PrivateFunction
+    from privgp.models.paths import PosteriorPaths
+    from privgp.models.published import Published
+    from privgp.models.search.bayes import PrivateBayesSearchCV
+    from privgp.models.search.grid import PrivateGridSearchCV
+    from privgp.types import Array, Cells
 
 FUNCTION_KERNEL = "matern52(0.2) + white(0.3)"
 PATHS_KERNEL = "exp(1)"
@@ -103,7 +108,7 @@ def trade_off(
     with _show_progress() as telling, public_computation():
         telling(0.0, "planning")
         if mechanism == "function":
-            attacked: tuple[Any, ...] = (_function(request, made_up=data is None), X)
+            attacked: tuple[object, ...] = (_function(request, made_up=data is None), X)
         elif mechanism == "paths":
             attacked = (_paths(request, len(X)), *_worst_datasets(X, request.bounds))
         elif mechanism in SEARCHES:
@@ -180,26 +185,28 @@ def membership(
     _report(result, facts, plot, as_json=json)
 
 
-def _estimator(request: Request, mechanism: str) -> Any:
+def _estimator(request: Request, mechanism: str) -> Published:
     """The model whose measurement is attacked: of outputs as asked for, or of another kind."""
     from privgp.models.classifier import PrivateGPClassifier
 
     model, (low, high) = request.model(), request.bounds
     if mechanism == "labels":
-        return PrivateGPClassifier(
+        made: Published = PrivateGPClassifier(
             model.kernel, classes=range(LABELS), epsilon=request.epsilon, delta=request.delta,
             targets=model.targets, mechanism=model.mechanism,
         )  # fmt: skip
-    other: dict[str, dict[str, Any]] = {
+        return made
+    other: dict[str, dict[str, object]] = {
         "counts": {"max_change": (high - low) / COUNTED},
         "several": {"y_bounds": [request.bounds] * SEVERAL},
         "records": {"protect": "records", "x_bounds": (0.0, 1.0)},
         "features": {"protect": "records", "x_bounds": [(0.0, 1.0)] * FEATURED},
     }
-    return model.set_params(**other.get(mechanism, {}))
+    model.set_params(**other.get(mechanism, {}))
+    return model
 
 
-def _function(request: Request, *, made_up: bool) -> Any:
+def _function(request: Request, *, made_up: bool) -> PrivateFunction:
     from privgp.command.io.kernel_text import read_kernel
     from privgp.models.function.estimator import PrivateFunction
 
@@ -214,7 +221,7 @@ def _function(request: Request, *, made_up: bool) -> Any:
     )
 
 
-def _paths(request: Request, records: int) -> Any:
+def _paths(request: Request, records: int) -> PosteriorPaths:
     """One path of simulated records, with the noise variance that was given or the budget needs."""
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.paths import calibrate_paths
@@ -231,7 +238,7 @@ def _paths(request: Request, records: int) -> Any:
     return paths
 
 
-def _worst_datasets(X: Array, bounds: tuple[float, float]) -> tuple[Any, Any]:
+def _worst_datasets(X: Array, bounds: tuple[float, float]) -> tuple[tuple[Array, Array], ...]:
     """Two simulated datasets that differ as far as one record can."""
     import numpy as np
 
@@ -240,7 +247,7 @@ def _worst_datasets(X: Array, bounds: tuple[float, float]) -> tuple[Any, Any]:
     return (X, outputs[0]), (X, outputs[1])
 
 
-def _search(request: Request, mechanism: str) -> Any:
+def _search(request: Request, mechanism: str) -> PrivateBayesSearchCV | PrivateGridSearchCV:
     """A search over settings that do not matter: only its scores and choices are attacked."""
     from sklearn.dummy import DummyClassifier
 
@@ -254,7 +261,7 @@ def _search(request: Request, mechanism: str) -> Any:
     return PrivateGridSearchCV(DummyClassifier(), settings, method=mechanism, **budget)
 
 
-def _public(request: Request, *, made_up: bool) -> tuple[Array, Any]:
+def _public(request: Request, *, made_up: bool) -> tuple[Array, Cells | None]:
     """The public inputs of the table, or simulated ones; and person identifiers."""
     import numpy as np
 
@@ -265,7 +272,7 @@ def _public(request: Request, *, made_up: bool) -> tuple[Array, Any]:
 
 
 def _report(
-    result: TradeOff | Membership, facts: dict[str, Any], plot: Path | None, *, as_json: bool
+    result: TradeOff | Membership, facts: dict[str, object], plot: Path | None, *, as_json: bool
 ) -> None:
     """Draw and tell; exit with 1 if the promise is broken."""
     from privgp.command.io.results import picture_lines, write_picture
@@ -279,7 +286,7 @@ def _report(
         raise typer.Exit(1)
 
 
-def _pick_fields(result: object, names: str) -> dict[str, Any]:
+def _pick_fields(result: object, names: str) -> dict[str, object]:
     return {name: getattr(result, name) for name in names.split()}
 
 

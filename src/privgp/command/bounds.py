@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal
-from privgp.command.io.files import MANY_TABLES, check_files, is_many, whole_file
+from privgp.command.io.files import MANY_TABLES, check_files, is_many, write_json
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
@@ -31,29 +31,27 @@ def bounds(
     data: o.ManyData,
     output: o.Output,
     epsilon: Annotated[float, o.privacy(EPSILON_HELP)],
+    charge: o.Charge,
     share: Annotated[float, o.privacy(SHARE_HELP)] = 0.95,
     low: Annotated[float | None, o.privacy(LOW_HELP)] = None,
     smallest: Annotated[float, o.privacy(SMALLEST_HELP)] = 0.01,
     largest: Annotated[float, o.privacy(LARGEST_HELP)] = 1e9,
     out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     force: o.Force = False,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    seed: o.Seed = None,
     json: o.Json = False,
     **written: str | bool | None,
 ) -> None:
     """Find bounds of a private column, for custodians who cannot declare them. Spends epsilon."""
     protect = str(written.pop("protect"))
     check_files([(data, MANY_TABLES)], [(out, (".json",))], force=force)
-    from privgp.command.io.accounts import account_of, charge_facts, note_release
+    from privgp.command.io.accounts import charge_facts
     from privgp.command.io.columns import refuse_questions
     from privgp.command.io.spending import guard_budget
     from privgp.models.bounds import check_question, private_bounds
 
     with refuse_questions():
         check_question(epsilon, share, low, smallest, largest)
-    account = account_of(ledger, dataset)
+    account = charge.account
     with progress(2) as step:
         step("Reading the column")
         y = _column(data, output, written)
@@ -61,7 +59,7 @@ def bounds(
         with guard_budget(epsilon, 0.0) as saved:
             found = private_bounds(
                 y, epsilon=epsilon, share=share, low=low, smallest=smallest, largest=largest,
-                protect=protect, ledger=account, random_state=seed,
+                protect=protect, ledger=account, random_state=charge.seed,
             )  # fmt: skip
             del y
             facts: dict[str, object] = {
@@ -72,14 +70,13 @@ def bounds(
                 "guarantee": loads(found.guarantee.to_json()),
             }
             if out is not None:
-                with whole_file(out) as part:
-                    part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
+                write_json(out, facts)
                 saved.append(out)
-    charge, lines = charge_facts(found)
-    facts |= {"file": out, "spent": True, **charge}
+    charged, lines = charge_facts(found)
+    facts |= {"file": out, "spent": True, **charged}
     written_to = [] if out is None else [f"Written to {out}."]
     tell(facts, [*_lines(found, output), *lines, *written_to], found.guarantee, as_json=json)
-    note_release(data, account, seed)
+    charge.note(data)
 
 
 def _column(data: Path, output: str, written: dict[str, str | bool | None]) -> Array:

@@ -16,6 +16,10 @@ def option_name(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+# Arguments that are no parameters of a release.
+OTHERS = """domain noise_std sensitivity dominance extra_noise n_paths threshold vote smoothing label_noise
+    loss_bounds max_points coverage exposure groups output inputs delimiter encoding date_format decimal_comma
+    decimal_point dates categories numbers share low smallest largest"""
 # What the library calls its arguments, and the options they come from.
 OPTIONS = (
     {
@@ -23,48 +27,7 @@ OPTIONS = (
         for each in TABLE
         if len(each.options) < 2
     }
-    | {
-        name: option_name(name)
-        for name in (
-            *(
-                "domain",
-                "noise_std",
-                "sensitivity",
-                "dominance",
-                "extra_noise",
-                "n_paths",
-                "threshold",
-            ),
-            *(
-                "vote",
-                "smoothing",
-                "label_noise",
-                "loss_bounds",
-                "max_points",
-                "coverage",
-                "exposure",
-            ),
-            *(
-                "groups",
-                "output",
-                "inputs",
-                "delimiter",
-                "encoding",
-                "date_format",
-                "decimal_comma",
-            ),
-            *(
-                "decimal_point",
-                "dates",
-                "categories",
-                "numbers",
-                "share",
-                "low",
-                "smallest",
-                "largest",
-            ),
-        )
-    }
+    | {name: option_name(name) for name in OTHERS.split()}
     | {"sample_weight": "--weights"}
 )
 # How the library's sentences mention arguments.

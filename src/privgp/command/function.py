@@ -26,6 +26,7 @@ def create(
     output: o.Output,
     kernel: o.Kernel,
     out: o.NewState,
+    charge: o.Charge,
     sensitivity: Annotated[
         Literal["exact", "infinity", "nonnegative", "varah", "paper"], o.model(SENSITIVITY_HELP)
     ] = "exact",
@@ -35,9 +36,6 @@ def create(
         list[str] | None, o.privacy(DOMAIN_HELP, "--domain", "--x-bounds", metavar="RANGES")
     ] = None,
     dominance: Annotated[float | None, o.model(DOMINANCE_HELP)] = None,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
@@ -45,7 +43,6 @@ def create(
     check_files([(data, TABLES)], [(out, STATES)], force=None)
     from sklearn.base import clone
 
-    from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.axes import read_ranges
     from privgp.command.io.kernel_text import read_kernel
     from privgp.command.io.request import Request, public_computation
@@ -60,16 +57,16 @@ def create(
     request.check()
     if (protect == "records") != bool(domain):
         raise Refusal("--protect records and --domain go together: give both or neither.")
-    account = account_of(ledger, dataset)
+    account = charge.account
     function = PrivateFunction(
         read_kernel(kernel), request.noise_variance, y_bounds=request.bounds,
         epsilon=request.epsilon, delta=request.delta, sensitivity=sensitivity,
-        dominance=dominance, inducing=inducing, protect=protect, random_state=seed,
+        dominance=dominance, inducing=inducing, protect=protect, random_state=charge.seed,
         domain=read_ranges(domain, request.input_names, "--domain") if domain else None,
     )  # fmt: skip
     with progress(3) as step:
         step("Reading the table")
-        X, _, y = replace(request, protect=protect).all_columns(output)
+        X, _, y = replace(request, protect=protect).all_columns()
         step("Computing the sensitivity")
         with public_computation():  # nobody's values: what they are refused for may be told
             clone(function).set_params(random_state=0).fit(
@@ -79,8 +76,7 @@ def create(
         with guard_state(out):
             function.set_params(ledger=account).fit(X, y, state=out)
         del X, y
-    holds = "the records" if protect == "records" else "sums of outputs"
-    _tell(function, out, holds, as_json=json)
+    _tell(function, out, "the records" if domain else "sums of outputs", as_json=json)
     low, high = request.bounds
     if function.noise_std_ > high - low:
         warn(
@@ -89,7 +85,7 @@ def create(
                 f"{high - low:.4g}: answers will say next to nothing. Compare privgp release."
             ]
         )
-    note_release(data, account, seed)
+    charge.note(data)
 
 
 def ask(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from privgp.command import options as o
 from privgp.command.errors import Failure, Refusal, one_line, plural, refusal
-from privgp.command.io.files import check_files, open_own, whole_file
+from privgp.command.io.files import check_files, open_own, write_json
 from privgp.command.io.screen import tell
 
 if TYPE_CHECKING:
@@ -48,13 +48,8 @@ def open(
         account = open_ledger(ledger, create=True).open(dataset, epsilon, delta, reserve=reserve)
     except LedgerError as problem:
         raise refusal(problem) from None
-    facts = _facts(account)
-    tell(
-        facts,
-        [f"Opened '{dataset}': epsilon = {epsilon:g}, delta = {delta:g}."],
-        None,
-        as_json=json,
-    )
+    line = f"Opened '{dataset}': epsilon = {epsilon:g}, delta = {delta:g}."
+    tell(_facts(account), [line], None, as_json=json)
 
 
 def show(
@@ -136,13 +131,10 @@ def export(
 ) -> None:
     """Write all accounts and entries as JSON, for an auditor."""
     check_files([], [(out, (".json",))], force=force)
-    from json import dumps
-
     from privgp.command.io.accounts import open_ledger
 
     facts = open_ledger(ledger).export()
-    with whole_file(out) as part:
-        part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
+    write_json(out, facts)
     entries = sum(len(account["entries"]) for account in facts["accounts"])
     line = f"Wrote {plural(entries, 'entry').replace('entrys', 'entries')} into {out}."
     tell({"export": out, "entries": entries}, [line], None, as_json=json)

@@ -1,18 +1,22 @@
 """The options that several subcommands share."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, make_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, is_dataclass, make_dataclass
+from functools import cached_property, wraps
 from inspect import Parameter, get_annotations, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from privgp.command.errors import Refusal, in_options
+from privgp.command.errors import Refusal, in_options, refuse_given
 from privgp.command.io.screen import FromTyper, show_help
 from privgp.question.parameters import BY_NAME, TABLE
 from privgp.question.parameters import Parameter as Declared
+
+if TYPE_CHECKING:
+    from privgp.ledger.account import Account
 
 # How help shows values with commas between them: such an option may be given several times.
 LISTS = ("A,B", "A,B,C", "A=LO:HI", "A=PERIOD", "LAT,LON", "RANGES")
@@ -73,10 +77,19 @@ OptionalOutputs = Annotated[str | None, plain(OUTPUTS_HELP, metavar="COLUMN")]
 DENSITY_HELP = (
     "Release where the points lie, instead of an output: --inputs are private, with --x-bounds."
 )
-Density = Annotated[bool, plain(DENSITY_HELP, "--density")]
-# What a density of points is asked besides its budget and its inputs.
+# What a density of points is asked.
 WITH_DENSITY = (
-    *("inputs", "epsilon", "delta", "x_bounds", "kernel", "hyperparameters", "mechanism", "dates"),
+    *(
+        "density",
+        "inputs",
+        "epsilon",
+        "delta",
+        "x_bounds",
+        "kernel",
+        "hyperparameters",
+        "mechanism",
+        "dates",
+    ),
     *("numbers", "missing", "delimiter", "decimal_comma", "encoding"),
 )
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
@@ -97,9 +110,7 @@ DOMAIN_HELP = "Public input ranges, such as age=0:90,bmi=15:50; inputs outside a
 
 LEDGER_HELP = "The ledger to charge, such as sqlite:///budget.db; goes with --dataset."
 LEDGER_URL_HELP = "The ledger: sqlite:///FILE or postgresql://USER@HOST/DATABASE."
-Ledger = Annotated[str | None, privacy(LEDGER_HELP, "--ledger", metavar="URL")]
 LedgerUrl = Annotated[str, plain(LEDGER_URL_HELP, "--ledger", metavar="URL")]
-Dataset = Annotated[str | None, privacy("The account in the ledger to charge.", metavar="NAME")]
 
 # The model
 _KERNEL = model(
@@ -204,6 +215,7 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     protect: Protect = "outputs"
     classes: Annotated[str | None, privacy(CLASSES_HELP, metavar="A,B")] = None
     further_bounds: Annotated[list[str] | None, privacy("", hidden=True)] = None
+    density: Annotated[bool, plain(DENSITY_HELP, "--density")] = False
     shares: Annotated[
         str | None, privacy(f"{describe_parameter('shares')} Such as 2,1.", metavar="A,B")
     ] = None
@@ -227,69 +239,106 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     numbers: Annotated[str | None, columns(NUMBERS_HELP, metavar="A,B")] = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """Who pays for a release: an account in a ledger, or nobody for a simulation with a seed."""
+
+    ledger: Annotated[str | None, privacy(LEDGER_HELP, "--ledger", metavar="URL")] = None
+    dataset: Annotated[
+        str | None, privacy("The account in the ledger to charge.", metavar="NAME")
+    ] = None
+    seed: Seed = None
+
+    @cached_property
+    def account(self) -> "Account | None":
+        """The account, once it is needed."""
+        from privgp.command.io.accounts import account_of
+
+        return account_of(self.ledger, self.dataset)
+
+    def open(self) -> "Account | None":
+        """The account, refused now if it is not there."""
+        return self.account
+
+    def note(self, table: Path) -> None:
+        """Note that a table was released."""
+        from privgp.command.io.accounts import note_release
+
+        note_release(table, self.account, self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseFiles:
+    """What is written beside a release."""
+
+    certificate: Certificate = None
+    plot: Plot = None
+    force: Force = False
+
+
+def check_density(context: typer.Context, asked: Mapping[str, object]) -> None:
+    """Refuse options that a density of points, if one is asked for, would ignore."""
+    if asked["density"]:
+        refuse_given(context, ["output", *sorted({*asked} - {*WITH_DENSITY})], "--density")
+
+
 def take_options(
     options: type[Any], only: str = "", **defaults: Any
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the fields of ``options`` (``only`` those named) as its options, in place of
     its ``**asked``. ``defaults``: those that differ from the fields' own."""
-    types = get_type_hints(options, include_extras=True)
-    kind, fields = Parameter.KEYWORD_ONLY, signature(options).parameters
-    written = get_annotations(options)  # before what is made of the table of parameters
     shared = [
-        Parameter(name, kind, default=defaults.get(name, field.default), annotation=types[name])
-        for name, field in sorted(fields.items(), key=lambda each: each[0] not in written)
-        if not only or name in only.split()
+        each.replace(default=defaults.get(each.name, each.default))
+        for each in _options_of(options)
+        if not only or each.name in only.split()
     ]
 
     def declare_options(command: Callable[..., None]) -> Callable[..., None]:
         declaration = signature(command, eval_str=True)
         *own, _ = declaration.parameters.values()
-        parameters = [*shared, *(each.replace(kind=kind) for each in own)]
+        parameters = [*shared, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own)]
         vars(command)["__signature__"] = declaration.replace(parameters=parameters)
         return command
 
     return declare_options
 
 
+def _options_of(group: type[Any]) -> list[Parameter]:
+    """The fields of a dataclass as parameters of a command."""
+    types, kind = get_type_hints(group, include_extras=True), Parameter.KEYWORD_ONLY
+    written = get_annotations(group)  # before what is made of the table of parameters
+    return [
+        Parameter(name, kind, default=each.default, annotation=types[name])
+        for name, each in sorted(
+            signature(group).parameters.items(), key=lambda each: each[0] not in written
+        )
+    ]
+
+
+def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of its parameters that are dataclasses."""
+    declaration = signature(command, eval_str=True)
+    own = declaration.parameters
+    types = {name: each.annotation for name, each in own.items()}
+    groups = {n: t for n, t in types.items() if isinstance(t, type) and is_dataclass(t)}
+    fields = {name: _options_of(group) for name, group in groups.items()}
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields[name]})
+        command(**given)
+
+    spread = [part for name, each in own.items() for part in fields.get(name, [each])]
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in spread]
+    vars(run)["__signature__"] = declaration.replace(parameters=parameters)
+    return run
+
+
 # The options that --help shows besides those that are required, in the order of what is needed most.
-MAIN = (
-    *(
-        "output",
-        "inputs",
-        "bounds",
-        "epsilon",
-        "delta",
-        "density",
-        "classes",
-        "plan",
-        "protect",
-        "x_bounds",
-    ),
-    *(
-        "groups",
-        "out",
-        "for_error",
-        "share",
-        "low",
-        "grid",
-        "average",
-        "areas",
-        "page",
-        "same_rows",
-    ),
-    *(
-        "certificate",
-        "plot",
-        "ledger",
-        "dataset",
-        "kernel",
-        "coverage",
-        "method",
-        "steps",
-        "template",
-    ),
-    *("holder", "noise_std", "reconstruct", "targets", "draws", "json", "force"),
-)
+MAIN = """output inputs bounds epsilon delta density classes plan protect x_bounds groups out for_error share
+    low grid average areas page same_rows certificate plot ledger dataset kernel coverage method steps template
+    holder noise_std reconstruct targets draws json force"""
 MOST_SHOWN = 12
 HELP_ALL = "--help-all"
 
@@ -343,7 +392,8 @@ class Command(TyperCommand):
 
 
 def _rank(name: str) -> int:
-    return MAIN.index(name) if name in MAIN else len(MAIN)
+    first = MAIN.split()
+    return first.index(name) if name in first else len(first)
 
 
 def _check_numbers(option: FromTyper, words: list[str]) -> None:

@@ -25,9 +25,11 @@ from privgp.command.io.files import (
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
+    from polars import DataFrame
+
     from privgp.models.paths import PosteriorPaths
     from privgp.plan.functions.paths import Calibration
-    from privgp.types import Array
+    from privgp.types import Array, Pair
 
 POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
 MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
@@ -144,16 +146,13 @@ def create(
     inputs: Annotated[str, o.plain("Input columns; they are private too.", metavar="A,B")],
     output: Annotated[str, o.plain("The output column; private.", metavar="COLUMN")],
     out: o.NewState,
+    charge: o.Charge,
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
-    from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.columns import output_column, private_columns
     from privgp.command.io.kinds import split_names
     from privgp.command.io.request import public_computation
@@ -165,7 +164,7 @@ def create(
         raise Refusal("--output must name a column that is not among the --inputs.")
     if epsilon is not None and asked["noise_variance"] is not None:
         raise Refusal("--epsilon chooses the noise variance: leave --noise-variance out.")
-    account = account_of(ledger, dataset)
+    account = charge.account
     with progress(3) as step:
         step("Reading the table")
         source = open_source(data)
@@ -176,7 +175,7 @@ def create(
         del frame
         step("Computing the promise")
         with public_computation():
-            paths = _paths(names, random_state=seed, **asked)
+            paths = _paths(names, random_state=charge.seed, **asked)
             if epsilon is not None:
                 calibrate_paths(paths, epsilon, rows)
             paths.guarantee_for(rows)
@@ -185,7 +184,7 @@ def create(
             paths.set_params(ledger=account).fit(X, y, state=out)
         del X, y
     _tell(paths, out, "all records", as_json=json)
-    note_release(data, account, seed)
+    charge.note(data)
 
 
 def release(
@@ -257,7 +256,7 @@ def inspect(state: o.State, json: o.Json = False) -> None:
 
 
 def _paths(
-    inputs: list[str] | None, *, domain: str, kernel: str, bounds: Any, **asked: Any
+    inputs: list[str] | None, *, domain: str, kernel: str, bounds: Pair, **asked: Any
 ) -> PosteriorPaths:
     """The paths that were asked for; ``inputs``: their names, if known."""
     from privgp.command.io.axes import read_ranges
@@ -290,16 +289,18 @@ def _open_paths(
     """The paths, the names of their inputs, and where they are asked."""
     table = Path(points) if suffix_of(Path(points)) in TABLES else None
     check_files([(state, STATES), (table, TABLES)], files, force=force)
+    from numpy import asarray
+
     from privgp.command.io.axes import read_targets
     from privgp.command.io.states import input_names
     from privgp.models.paths import PosteriorPaths
 
     paths = open_own(state, PosteriorPaths.load_state)
     names = input_names(paths)
-    return paths, names, read_targets(points, names, "FILE|GRID")
+    return paths, names, asarray(read_targets(points, names, "FILE|GRID"))
 
 
-def _table(names: Sequence[str], columns: Sequence[Any]) -> Any:
+def _table(names: Sequence[str], columns: Sequence[Array]) -> DataFrame:
     from polars import DataFrame
 
     return DataFrame(dict(zip(names, columns, strict=True)))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, refuse_given
+from privgp.command.errors import Refusal
 from privgp.command.io.files import ANY_TABLES, PICTURES, PLANS, check_files, whole_file
 from privgp.command.io.screen import progress, table, tell, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from privgp.command.io.documents import Errors
     from privgp.command.io.request import Request
     from privgp.plan.plan import Plan
 
@@ -39,7 +40,6 @@ def plan(
     context: typer.Context,
     data: o.AnyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
-    density: o.Density = False,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
     out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     plot: o.Plot = None,
@@ -51,16 +51,9 @@ def plan(
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, ANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
     from privgp.command.io.documents import EPSILONS, errors_by_epsilon
-    from privgp.command.io.request import (
-        OfPoints,
-        Request,
-        make_plan,
-        plan_warnings,
-        public_computation,
-    )
+    from privgp.command.io.request import Request, make_plan, plan_warnings, public_computation
     from privgp.command.io.results import contains, picture_lines, write_picture
     from privgp.plan.accuracy import check_error, least_epsilon
-    from privgp.plan.inputs.arguments import are_several
     from privgp.plan.plan import save_plan
 
     if (asked["epsilon"] is None) == (for_error is None):
@@ -69,13 +62,11 @@ def plan(
         asked["epsilon"] = 1.0  # until the least is found
         with public_computation(error="--for-error"):
             check_error(for_error)
-    if density:
-        refuse_given(context, ["output", *sorted({*asked} - {*o.WITH_DENSITY})], "--density")
-    kind = OfPoints if density else Request
-    request = kind(data=data, output=output, scheduler=scheduler, **asked)
+    o.check_density(context, asked)
+    request = Request(data=data, output=output, scheduler=scheduler, **asked)
     request.check()
-    if for_error is not None and are_several(request.y_bounds):
-        raise Refusal("--for-error is for one output: give --epsilon.")
+    if for_error is not None:
+        request.outcome.check_single_error()
     with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
         (rows, people), exposure = request.public_rows(), request.exposures()
@@ -106,21 +97,23 @@ def plan(
                 write_picture(made.plot(), plot)
     facts = {**_facts(made, request, errors), "gap": gap, "description": text}
     facts |= {"error_range": error_range, "for_error": for_error}
-    facts |= {
-        "hash": made.hash,
-        "plan": out,
-        "plot": plot,
-        "warnings": [*request.left_out, *plan_warnings(made)],
-    }
+    warnings = [*request.left_out, *plan_warnings(made)]
+    facts |= {"hash": made.hash, "plan": out, "plot": plot, "warnings": warnings}
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
     told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
-    lines = [_error_table(made, errors), told, text, *written, *picture_lines(plot)]
+    lines: list[str | Table] = [
+        _error_table(made, errors),
+        told,
+        text,
+        *written,
+        *picture_lines(plot),
+    ]
     tell(facts, lines, None, as_json=json)
     if not json:
-        warn(facts["warnings"])
+        warn(warnings)
 
 
-def _error_table(made: Plan, errors: dict[float, Any]) -> Table:
+def _error_table(made: Plan, errors: Errors) -> Table:
     import numpy as np
 
     widths, share = np.ptp(np.atleast_2d(made.y_bounds), axis=1), "of the bounds' width"
@@ -149,18 +142,18 @@ def _cells(error: float, width: float) -> tuple[str, str]:
     return f"{error:.4g}", f"{100 * error / width:.3g}%"
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """A number, or a list of them where there are several outputs."""
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _facts(made: Plan, request: Request, errors: dict[float, Any]) -> dict[str, Any]:
+def _facts(made: Plan, request: Request, errors: Errors) -> dict[str, object]:
     return {
         "epsilon": made.epsilon,
         "delta": made.promised_delta,
         "delta_offered": made.delta,
         "bounds": made.y_bounds,
-        "classes": request.class_names,
+        "classes": request.outcome.classes,
         "rows": made.rows,
         "distinct_inputs": None if request.inputs_are_private else len(made.inputs),
         "measured": made.strategy.size,

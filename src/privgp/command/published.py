@@ -17,7 +17,7 @@ from privgp.command.io.files import (
     TABLES,
     check_files,
     open_own,
-    whole_file,
+    write_text,
 )
 from privgp.command.io.screen import progress, tell, warn
 from privgp.tables.parser import list_names
@@ -25,7 +25,7 @@ from privgp.tables.parser import list_names
 if TYPE_CHECKING:
     from polars import DataFrame
 
-    from privgp.command.io.answers import Answers
+    from privgp.command.io.documents import Answers
     from privgp.plan.inputs.inputs import Inputs
     from privgp.release.release import Release as ReleaseValue
 
@@ -134,9 +134,9 @@ def predict(
         raise Refusal(f"A {out.suffix} file holds a grid: give --grid instead of NEW.")
     from polars import DataFrame
 
-    from privgp.command.io.answers import Answers
     from privgp.command.io.axes import grid_of
     from privgp.command.io.columns import kept_columns, question_rows, refuse_questions
+    from privgp.command.io.documents import Answers
     from privgp.command.io.maps import read_contours, write_grid, write_points
     from privgp.command.io.results import picture_lines, write_table
     from privgp.models.load import load as load_release
@@ -290,8 +290,7 @@ def _write_averages(
             found = model.average(X, coverage=coverage, **more)
         step("Writing")
         if out.suffix == ".geojson":
-            with whole_file(out) as part:
-                part.write_text(found.to_geojson(), encoding="utf-8")
+            write_text(out, found.to_geojson())
             columns = [*found.to_frame().columns]
         else:
             frame = DataFrame(dict(found.columns()))
@@ -303,9 +302,8 @@ def _write_averages(
         f"Wrote {averages} into {out}: mean, std, and from low to high intervals of probability "
         f"{coverage:g}."
     ]
-    warnings = (
-        [PUBLIC_ROWS.format(out=out)] if data is not None and model.protect == "records" else []
-    )
+    shown = data is not None and _hides_inputs(model._released)
+    warnings = [PUBLIC_ROWS.format(out=out)] if shown else []
     facts = {
         "averages": out,
         "rows": len(found.labels),

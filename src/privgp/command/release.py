@@ -4,7 +4,6 @@ rows for a release, or its rows once more, and write a new one."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,15 +11,7 @@ import typer
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, refuse_given
-from privgp.command.io.files import (
-    ANY_TABLES,
-    CERTIFICATES,
-    PICTURES,
-    PLANS,
-    RELEASES,
-    TABLES,
-    check_files,
-)
+from privgp.command.io.files import ANY_TABLES, PLANS, RELEASES, TABLES, check_release_files
 from privgp.command.io.screen import Step, progress, warn
 
 if TYPE_CHECKING:
@@ -32,7 +23,6 @@ if TYPE_CHECKING:
 # What a plan does not say.
 OF_THE_TABLE = ("missing", "delimiter", "decimal_comma", "encoding", "date_format")
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
-NEEDED_FOR_POINTS = ("inputs", "epsilon", "delta")
 LABELS = "; labels need --classes instead of --bounds"
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
@@ -58,52 +48,43 @@ def release(
     context: typer.Context,
     data: o.AnyData,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
+    files: o.ReleaseFiles,
+    charge: o.Charge,
     output: o.OptionalOutputs = None,
-    density: o.Density = False,
     plan: Annotated[Path | None, o.plain(PLAN_HELP, metavar="FILE")] = None,
-    certificate: o.Certificate = None,
     holder: o.Holder = None,
-    plot: o.Plot = None,
     name: o.Name = None,
     units: o.Units = None,
-    force: o.Force = False,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
     scheduler: o.Scheduler = None,
-    seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Spend the budget once and write a file that may be published."""
-    files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
     read = [(data, ANY_TABLES), (plan, PLANS), (holder, (".json",))]
-    check_files(read, files, force=force)
-    if certificate is None:
+    check_release_files(read, out, files)
+    if files.certificate is None:
         refuse_given(context, ("holder",), "a release without --certificate")
-    _check_complete(context, {**asked, "density": density}, by_plan=plan is not None)
-    from privgp.command.io.accounts import account_of, note_release
-    from privgp.command.io.request import OfPoints, Request, plan_warnings, request_of_plan
+    _check_complete(context, asked, by_plan=plan is not None)
+    from privgp.command.io.request import PlannedRequest, Request, plan_warnings
     from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepare_release
 
-    own: Any = {"data": data, "output": output, "seed": seed, "scheduler": scheduler}
+    own: Any = {"data": data, "output": output, "charge": charge, "scheduler": scheduler}
     if plan is None:
-        request = (OfPoints if density else Request)(**own, about_labels=LABELS, **asked)
+        request = Request(**own, about_labels=LABELS, **asked)
     else:
         written = {name: asked[name] for name in OF_THE_TABLE}
-        request = request_of_plan(plan, **own, **written)
-    request.check_output()
+        request = PlannedRequest.of(plan, **own, **written)
+    request.outcome.check_output(output)
     request.check()
-    request = replace(request, account=account_of(ledger, dataset))
-    title = request.title(name, units)
-    results = Results(out, certificate, plot, force, *title, read_holder(holder))
+    results = Results(out, files, *request.outcome.title(name, units), read_holder(holder))
     results.check_output_names(request)
 
     def warnings(model: Published) -> list[str]:
         return [*request.left_out, *plan_warnings(model.plan_)]
 
     _spend(request, results, prepare_release, "the measurement", warnings, as_json=json)
-    note_release(data, request.account, seed)
+    charge.note(data)
 
 
 @o.take_options(o.ReleaseOptions, only=" ".join(OF_THE_TABLE))
@@ -112,45 +93,44 @@ def update(
     data: o.Data,
     output: o.Outputs,
     out: Annotated[Path, o.destination("NEW", UPDATE_OUT_HELP)],
+    files: o.ReleaseFiles,
+    charge: o.Charge,
     inputs: Annotated[str | None, o.input_names_option("release", "DATA")] = None,
     groups: Annotated[str | None, o.privacy(o.GROUPS_HELP, metavar="COLUMN")] = None,
     exposure: Annotated[str | None, o.model(EXPOSURE_HELP, metavar="COLUMN")] = None,
     same_rows: Annotated[bool, o.privacy(SAME_ROWS_HELP, "--same-rows")] = False,
     epsilon: Annotated[float | None, o.privacy(FURTHER_EPSILON_HELP)] = None,
     delta: Annotated[float | None, o.privacy(FURTHER_DELTA_HELP)] = None,
-    certificate: o.Certificate = None,
-    plot: o.Plot = None,
-    force: o.Force = False,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
     """Measure rows of new people, or the same rows again, planned by what a release left unknown."""
-    files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
-    check_files([(release, RELEASES), (data, TABLES)], files, force=force)
+    check_release_files([(release, RELEASES), (data, TABLES)], out, files)
     budget = _further(same_rows, epsilon, delta)
-    from privgp.command.io.accounts import account_of, note_release
     from privgp.command.io.results import Results
     from privgp.command.io.spending import UpdateRequest, prepare_update
 
     request = UpdateRequest.of(
-        release, data, inputs, output, groups, exposure, budget, seed, **asked
+        release, data, inputs, output, groups, exposure, budget, charge, **asked
     )
     request.check()
-    request = replace(request, account=account_of(ledger, dataset))
-    results = Results(out, certificate, plot, force)
     told = request.left_out
-    _spend(request, results, prepare_update, "all measurements", lambda _: told, as_json=json)
+    _spend(
+        request,
+        Results(out, files),
+        prepare_update,
+        "all measurements",
+        lambda _: told,
+        as_json=json,
+    )
     if not same_rows:
-        note_release(data, request.account, seed)
+        charge.note(data)
 
 
 def _spend(
     request: Request,
     results: Results,
-    prepare: Callable[[Any, str, Path, Step], Measure],
+    prepare: Callable[[Any, Path, Step], Measure],
     learned: str,
     warnings: Callable[[Published], list[str]],
     *,
@@ -161,8 +141,9 @@ def _spend(
     from privgp.command.io.spending import guard_budget, spent_sentence
 
     output = request.output or ""
+    request.charge.open()
     with progress(2) as step:
-        measure = prepare(request, output, results.release, step)
+        measure = prepare(request, results.release, step)
     with guard_budget(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             step(f"Measuring with noise and learning from {learned}")
@@ -170,19 +151,18 @@ def _spend(
             del measure  # it holds the outputs
             results.write(model, output, saved, step)
         facts, lines = charge_facts(model)
-        facts["warnings"] = warnings(model)
+        told = warnings(model)
         lines.append(spent_sentence(model.guarantee_, vars(model).get("plan_")))
-        results.tell(model.guarantee_, request, facts, *lines, as_json=as_json)
+        results.tell(
+            model.guarantee_, request, {**facts, "warnings": told}, *lines, as_json=as_json
+        )
         if not as_json:
-            warn(facts["warnings"])
+            warn(told)
 
 
 def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:
     """Refuse options that are missing, or that say what a plan says already."""
-    needed = NEEDED_FOR_POINTS if asked["density"] else NEEDED
-    if asked["density"]:
-        others = {*asked} - {*o.WITH_DENSITY, "density"}
-        refuse_given(context, ["output", *sorted(others)], "--density")
+    o.check_density(context, asked)
     for name, value in asked.items():
         option = "--bounds" if name == "further_bounds" else "--" + name.replace("_", "-")
         source = context.get_parameter_source(name)
@@ -190,9 +170,9 @@ def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: b
             continue
         if by_plan and source is not None and source.name == "COMMANDLINE":
             raise Refusal(f"{option} does not go with --plan, which says it already.")
-        if name == "bounds" and asked["classes"] is not None:
+        if name == "bounds" and (asked["density"] or asked["classes"]):
             continue
-        if not by_plan and name in needed and value is None:
+        if not by_plan and name in NEEDED and value is None:
             raise Refusal(f"Missing option '{option}': give it, or a --plan.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from json import dumps, loads
+from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,23 +22,22 @@ from privgp.command.errors import (
     stop_phrase,
 )
 from privgp.command.io.files import (
-    CERTIFICATES,
-    PICTURES,
-    RELEASES,
     TABLES,
     check_apart,
     check_files,
-    whole_file,
+    check_release_files,
+    write_json,
 )
 from privgp.command.io.screen import progress, table, tell
 
 if TYPE_CHECKING:
     from polars import DataFrame
+    from sklearn.pipeline import Pipeline
 
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.plan.search.plan import SearchPlan
-    from privgp.types import Array
+    from privgp.types import Array, Cells
 
 LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
 NOISE_STD_HELP = "Candidates for the std of an output about the function."
@@ -72,6 +71,8 @@ def grid(
     out: Annotated[
         Path, o.destination("FILE", "The .privgp file to write; it contains the inputs.")
     ],
+    files: o.ReleaseFiles,
+    charge: o.Charge,
     noise_std: Annotated[
         str | None, o.search(NOISE_STD_HELP, *("--noise-std", "--noise"), metavar="A,B,C")
     ] = None,
@@ -80,12 +81,6 @@ def grid(
     ] = "measurement",
     folds: Annotated[int, o.search(FOLDS_HELP, min=2, max=1000)] = 5,
     selection_share: Annotated[float, o.search(SELECTION_SHARE_HELP)] = 0.3,
-    certificate: o.Certificate = None,
-    plot: o.Plot = None,
-    force: o.Force = False,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    seed: o.Seed = None,
     json: o.Json = False,
     **asked: Any,
 ) -> None:
@@ -96,9 +91,8 @@ def grid(
         )
     if not 0 < selection_share < 1:
         raise Refusal("--selection-share must lie between 0 and 1.")
-    files = [(out, RELEASES), (certificate, CERTIFICATES), (plot, PICTURES)]
-    check_files([(data, TABLES)], files, force=force)
-    from privgp.command.io.accounts import account_of, charge_facts, note_release
+    check_release_files([(data, TABLES)], out, files)
+    from privgp.command.io.accounts import charge_facts
     from privgp.command.io.kernel_text import default_kernel, read_candidates
     from privgp.command.io.request import Request
     from privgp.command.io.results import Results
@@ -108,22 +102,27 @@ def grid(
     from privgp.tables.cells import FILL_IN
 
     request = Request(
-        data=data, output=output, seed=seed, hyperparameters="fixed", about_missing=FILL_IN, **asked
+        data=data,
+        output=output,
+        charge=charge,
+        hyperparameters="fixed",
+        about_missing=FILL_IN,
+        **asked,
     )
     request.check()
-    account = account_of(ledger, dataset)
-    results = Results(out, certificate, plot, force)
+    account = charge.account
+    results = Results(out, files)
     model = request.model()
     given = default_kernel(request.bounds) if model.kernel is None else model.kernel
     candidates = read_candidates(lengthscales, noise_std, given, len(request.input_names))
     with progress(2) as step:
         step("Reading the table")
-        X, people, y = request.all_columns(output)
+        X, people, y = request.all_columns()
         step("Planning and rehearsing")
         search = PrivateGridSearchCV(
             model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=request.epsilon,
             delta=request.delta, cv=folds, method=method, selection_share=selection_share,
-            ledger=account, random_state=seed,
+            ledger=account, random_state=charge.seed,
         )  # fmt: skip
         _check(search, X, people)
         rehearse(model, X, people, out)
@@ -142,10 +141,10 @@ def grid(
         shown = table(title, headings, cells, search.best_index_)
         more, lines = charge_facts(search)
         results.tell(search.guarantee_, request, {**facts, **more}, shown, *lines, as_json=json)
-    note_release(data, account, seed)
+    charge.note(data)
 
 
-def _check(search: PrivateGridSearchCV, X: DataFrame, people: Any) -> None:
+def _check(search: PrivateGridSearchCV, X: DataFrame, people: Cells | None) -> None:
     """Whatever would stop the search before it spends, from public columns alone."""
     import numpy as np
     from sklearn.base import clone
@@ -166,7 +165,7 @@ def _check(search: PrivateGridSearchCV, X: DataFrame, people: Any) -> None:
         make_plan(clone(search.estimator).set_params(**each), X, people)
 
 
-def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
+def _row(search: PrivateGridSearchCV, place: int) -> dict[str, object]:
     """What may be told of a candidate: its parameters, and what is public or was measured."""
     from numpy import ravel
 
@@ -174,7 +173,7 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, Any]:
 
     results = search.cv_results_
     params = results["params"][place]
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "lengthscale": ravel(find_scale_part(params["kernel"]).length_scale).tolist()
     }
     if "noise_variance" in params:
@@ -202,6 +201,7 @@ def bayes(
     epsilon: o.Epsilon,
     delta: o.Delta,
     out: Annotated[Path, o.destination("FILE", "The .json file to write; it may be published.")],
+    charge: o.Charge,
     estimator: Annotated[Estimator, o.search("What is tuned; inputs are standardised.")] = "svm",
     task: Annotated[Task, o.search("Is the output a label or a number?")] = "classification",
     loss: Annotated[Loss, o.search("For regression; accuracy scores labels.")] = "squared_error",
@@ -214,9 +214,6 @@ def bayes(
     state: Annotated[Path | None, o.search(STATE_HELP, metavar="FILE")] = None,
     plan: Annotated[bool, o.plain(PLAN_HELP, "--plan")] = False,
     force: o.Force = False,
-    ledger: o.Ledger = None,
-    dataset: o.Dataset = None,
-    seed: o.Seed = None,
     json: o.Json = False,
 ) -> None:
     """Tune a model by Bayesian optimisation on private validation records."""
@@ -235,7 +232,7 @@ def bayes(
         check_apart([train, validation, out], [state])
     import numpy as np
 
-    from privgp.command.io.accounts import account_of, charge_facts, note_release
+    from privgp.command.io.accounts import charge_facts
     from privgp.command.io.columns import outputs, private_columns
     from privgp.command.io.kinds import split_names
     from privgp.command.io.request import public_computation
@@ -249,11 +246,11 @@ def bayes(
     names = split_names(inputs)
     if not output or output in names:
         raise Refusal("--output must name a column that is not among --inputs.")
-    account = account_of(ledger, dataset)
+    account = charge.account
     search = PrivateBayesSearchCV(
         *_model_and_space(estimator, task, space), epsilon=epsilon, delta=delta, n_iter=steps,
         method=method, scoring=loss if task == "regression" else "accuracy",
-        loss_bounds=loss_bounds, acquisition=acquisition, random_state=seed,
+        loss_bounds=loss_bounds, acquisition=acquisition, random_state=charge.seed,
         state_file=None if state is None else str(state), progress=False, ledger=account,
     )  # fmt: skip
     held_out = open_source(validation)
@@ -277,13 +274,12 @@ def bayes(
             search.fit(X, y, X_val=X_val, y_val=y_val)
         del X_val, y_val
         facts = {**_facts(search), **charge_facts(search)[0]}
-        with whole_file(out) as part:
-            part.write_text(dumps(facts, indent=2) + "\n", encoding="utf-8")
+        write_json(out, facts)
     tell({"result": out, **facts}, _lines(search, out), search.guarantee_, as_json=json)
-    note_release(validation, account, seed)
+    charge.note(validation)
 
 
-def _model_and_space(estimator: str, task: str, space: str) -> tuple[Any, dict[str, Any]]:
+def _model_and_space(estimator: str, task: str, space: str) -> tuple[Pipeline, dict[str, object]]:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
     from sklearn.linear_model import Ridge, RidgeClassifier
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -343,13 +339,13 @@ def _guard_budget(epsilon: float, delta: float, state: Path | None) -> Iterator[
         raise Failure(f"{stop_phrase(problem)} during the search; {spent}.") from None
 
 
-def _plain(setting: dict[str, Any]) -> dict[str, Any]:
+def _plain(setting: dict[str, object]) -> dict[str, object]:
     return {name.removeprefix(PREFIX): value for name, value in setting.items()}
 
 
-def _facts(search: PrivateBayesSearchCV) -> dict[str, Any]:
+def _facts(search: PrivateBayesSearchCV) -> dict[str, object]:
     results = search.cv_results_
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "best_params": _plain(search.best_params_),
         "best_score": search.best_score_,
         "best_score_std": search.best_score_std_,

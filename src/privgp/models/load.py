@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +93,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         return unpack_model(read(path))
 
 
-def unpack_model(content: bytes) -> Any:
+def unpack_model(content: bytes) -> Published:
     """The model of a file's bytes."""
     return model_of(decode(unpack(content)))
 
@@ -104,13 +106,20 @@ def notice(model: Published) -> str:
     return NOTICE_INDUCING if release.parameters.most_nodes < np.inf else NOTICE
 
 
-def estimator_for(parameters: Parameters) -> Any:
+def estimator_of(name: str, given: Mapping[str, object]) -> Published:
+    """The estimator of this name, with those of the given parameters that it takes."""
+    kind = getattr(import_module(ESTIMATORS[name]), name)
+    taken = {each.name for each in fields(kind)}
+    made: Published = kind(**{name: value for name, value in given.items() if name in taken})
+    return made
+
+
+def estimator_for(parameters: Parameters) -> Published:
     """An estimator with these parameters, of the kind that they are for."""
-    home = import_module(ESTIMATORS[parameters.estimator])
-    return getattr(home, parameters.estimator)(**parameters.arguments())
+    return estimator_of(parameters.estimator, parameters.arguments())
 
 
-def model_of(release: Release) -> Any:
+def model_of(release: Release) -> Published:
     """An estimator that answers by a release, which it refuses if that makes no posterior."""
     models = sum(
         len(each.models) * part.functionals.weights.size
@@ -121,7 +130,7 @@ def model_of(release: Release) -> Any:
         raise DamagedFile("it is larger than any release")
     try:
         with one_thread(), np.errstate(all="ignore"):
-            model = estimator_for(release.parameters)._hold(release)
+            model: Published = estimator_for(release.parameters)._hold(release)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         raise DamagedFile("its numbers do not make a posterior") from None
     for answer in release.answers:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import matplotlib
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
@@ -34,6 +35,7 @@ LETTERS = 45  # that fit beside each other along half of a picture
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
 Canvas = Figure | SubFigure
+Ticks = str | tuple[str, ...] | None  # how numbers along an axis are written
 
 
 def figure_bytes(figure: Figure, ending: str) -> bytes:
@@ -144,7 +146,7 @@ def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def set_ticks(axis: Axis, ticks: Any, name: str = "", most: int = 6) -> None:
+def set_ticks(axis: Axis, ticks: Ticks, name: str = "", most: int = 6) -> None:
     """Write the numbers along an axis as what they stand for.
 
     Parameters
@@ -197,17 +199,9 @@ def mark_points(ax: Axes, x: Array, y: Array, **look: Any) -> None:
         clip_on=False, zorder=5, label="points asked", **look)  # fmt: skip
 
 
-def on_white(text: Any) -> None:
+def on_white(text: Artist) -> None:
     """Give a text a white edge."""
     text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
-
-
-def scale_bar(ax: Axes, length: float, text: str) -> None:
-    """A line of this length in the lower left corner, named: for maps without numbered axes."""
-    (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-    x, y = left + 0.05 * (right - left), low + 0.05 * (high - low)
-    ax.plot([x, x + length], [y, y], color=BLACK, lw=2.0, solid_capstyle="butt")
-    ax.text(x + 0.5 * length, y + 0.02 * (high - low), text, ha="center", fontsize=SMALL)
 
 
 def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
@@ -247,7 +241,7 @@ def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
         Number of columns of a legend below.
 
     """
-    looks: dict[str, dict[Any, Any]] = {}
+    looks: dict[str, dict[object, Artist]] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             kind = handle.get_marker() if isinstance(handle, Line2D) else type(handle)

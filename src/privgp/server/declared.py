@@ -9,20 +9,22 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 
-from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.regressor import PrivateGPRegressor
+from privgp.models.load import estimator_of
+from privgp.models.published import Published
 from privgp.models.rows.database import open_table
 from privgp.models.rows.files import columns_to_fit, columns_to_plan
 from privgp.models.rows.fit import Aside, domain
 from privgp.models.rows.tables import domain_of, in_order, records_to_plan, rows_to_plan
 from privgp.plan.inputs.inputs import OPTIONS
-from privgp.question.parameters import TABLE, names_of
+from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR
+from privgp.question.parameters import TABLE
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
 from privgp.server import reading
 from privgp.server.errors import Refused, first_line
 from privgp.server.settings import Settings
 from privgp.server.shapes import add_example
 from privgp.tables.kinds import KINDS
+from privgp.types import Array, Pair
 from privgp.vault.labels import class_texts
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -34,6 +36,7 @@ TableName = Annotated[
     str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(csv|parquet)$")
 ]
 MOST_INPUTS, MOST_OUTPUTS, MOST_COMPARED = 20, 20, 12
+LEARNED_BY = {ONE: REGRESSOR, SEVERAL: REGRESSOR, LABELS: CLASSIFIER}
 LARGEST = 1e9  # magnitude of values whose bounds are searched for
 Line = Annotated[str, Field(max_length=160, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Cell = Finite | Annotated[str, Field(max_length=200)]
@@ -189,7 +192,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         return (self.output,) if isinstance(self.output, str) else self.output
 
     @property
-    def pairs(self) -> tuple[Any, ...]:
+    def pairs(self) -> tuple[Pair, ...]:
         """The bounds of every output."""
         return () if self.bounds is None else tuple(map(tuple, np.reshape(self.bounds, (-1, 2))))
 
@@ -219,7 +222,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
     @property
     def is_count(self) -> bool:
         """Whether the output is a count."""
-        return bool(self.likelihood != Declared.model_fields["likelihood"].default)
+        return BY_LIKELIHOOD[self.likelihood].has_rate
 
     def with_bounds(self, bounds: Sequence[float]) -> Self:
         """The same with these bounds of its output."""
@@ -229,7 +232,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         return settings.tables / self.table
 
     @classmethod
-    def from_store(cls, kept: Mapping[str, Any]) -> Self:
+    def from_store(cls, kept: Mapping[str, object]) -> Self:
         """As it was registered; earlier versions took inputs without bounds for public ones."""
         public = () if kept.get("x_bounds") else kept["inputs"]
         return cls(**{"public_inputs": public, **kept})
@@ -239,7 +242,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         """The account of the ledger that its releases are charged to."""
         return self.account or self.name
 
-    def public_part(self) -> dict[str, Any]:
+    def public_part(self) -> dict[str, object]:
         """What everybody with a key for it may know: all but where the table lies."""
         return dict(self.model_dump(mode="json", exclude={"table"}, exclude_none=True))
 
@@ -263,7 +266,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         free = {n for each in self.kinds if not KINDS[each.kind].bounded for n in each.columns}
         return [name for name in self.inputs if name not in free]
 
-    def model(self, asked: PlanAsked) -> Any:
+    def model(self, asked: PlanAsked) -> Published:
         """The estimator for a plan, without a ledger."""
         given = {
             **{each.name: getattr(self, each.name) for each in TABLE if each.served == "dataset"},
@@ -271,17 +274,15 @@ class Declared(DatasetFields):  # type: ignore[misc]
             "x_bounds": self.domain,
             "columns": self.columns,
             "y_bounds": self.bounds,
-            "classes": None if self.classes is None else class_texts(self.classes),
+            "classes": class_texts(self.classes or ()),
         }
-        kind: Any = PrivateGPRegressor if self.classes is None else PrivateGPClassifier
-        taken = names_of(kind.__name__)
-        return kind(**{name: value for name, value in given.items() if name in taken})
+        return estimator_of(LEARNED_BY[self.outcome], given)
 
-    def usual_model(self) -> Any:
+    def usual_model(self) -> Published:
         """The estimator that would spend the whole budget."""
         return self.model(PlanAsked(epsilon=self.epsilon, delta=self.delta))
 
-    def all_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any], Any]:
+    def all_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, object], Any]:
         """What ``fit`` of a model takes: inputs, people and exposures by name, and outputs. What is wrong
         with any of it is never told."""
         with reading.hide_problems():
@@ -290,7 +291,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, beside)
         return X, _arguments(people, over.exposure), y
 
-    def public_columns(self, model: Any, path: Path) -> tuple[Any, dict[str, Any]]:
+    def public_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, object]]:
         """What ``plan`` of a model takes: inputs, or the number of records where inputs are private, and
         people and exposures by name."""
         with reading.hide_problems():
@@ -298,7 +299,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             X, people, over = columns_to_plan(model, t.inputs, t.groups, Aside(t.exposure))
         return X, _arguments(people, over.exposure)
 
-    def public_rows(self, path: Path) -> Any:
+    def public_rows(self, path: Path) -> Array | None:
         """Where the kernel has public rows, by which a table is recognised; None where inputs are
         private, and where a custodian stated that the people are others."""
         if self.x_bounds is not None or self.unrelated:
@@ -325,7 +326,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         self.all_columns(model, path)
 
 
-def _arguments(people: Any, exposure: Any) -> dict[str, Any]:
+def _arguments(people: object, exposure: object) -> dict[str, object]:
     """Arguments of ``fit`` that are given."""
     return {"groups": people, **({} if exposure is None else {"exposure": exposure})}
 

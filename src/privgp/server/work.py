@@ -22,6 +22,7 @@ from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
 from privgp.models.bounds import private_bounds
 from privgp.models.load import estimator_for, pack_model, unpack_model
+from privgp.models.published import Published
 from privgp.models.rows.tables import rehearsal_inputs
 from privgp.models.rows.updates import check_updatable
 from privgp.plan.accuracy import expected_std
@@ -122,7 +123,7 @@ class Work:
         assert found is not None
         return found
 
-    def model(self, number: str) -> Any:
+    def model(self, number: str) -> Published:
         """What answers for a release."""
         return unpack_model(self.read_release(self.store.any_release(number)))
 
@@ -131,9 +132,8 @@ class Work:
         step(0.0, "Reading the public columns")
         model = declared.model(asked)
         X, others = declared.public_columns(model, declared.path(self.settings))
-        rows = X if isinstance(X, int) else len(X)
-        exact = asked.inducing is None and declared.protect == "outputs"
-        if exact and rows > self.settings.max_exact_rows:
+        public = 0 if isinstance(X, int) else len(X)  # private records are counted alone
+        if asked.inducing is None and public > self.settings.max_exact_rows:
             most = f"{self.settings.max_exact_rows:,}"
             raise Refused(422, f"More than {most} rows: give a number of inducing inputs.")
         step(0.1, "Planning")
@@ -210,7 +210,9 @@ class Work:
         return str(job["id"])
 
 
-def _plan_summary(plan: Plan, declared: Declared, asked: PlanAsked, step: Step) -> dict[str, Any]:
+def _plan_summary(
+    plan: Plan, declared: Declared, asked: PlanAsked, step: Step
+) -> dict[str, object]:
     """What a plan says of itself, all of it public. Errors of several outputs are lists."""
     epsilons = sorted({*asked.compare, asked.epsilon})
     axes = _axes(plan, declared)
@@ -269,7 +271,7 @@ def _axes(plan: Plan, declared: Declared) -> list[tuple[str, str, Array, Array]]
     return made
 
 
-def _numbers(value: Any) -> Any:
+def _numbers(value: Any) -> object:
     """Numbers of one output, or of each of several, as JSON has them."""
     return np.asarray(finite(value)).tolist()
 

@@ -197,7 +197,7 @@ def dump(value: object) -> bytes:
 def parse(data: bytes) -> Any:
     """The value of JSON without NaN, infinity or names that come twice; otherwise ``DamagedFile``."""
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         if len({name for name, _ in pairs}) != len(pairs):
             raise ValueError
         return dict(pairs)

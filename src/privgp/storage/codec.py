@@ -43,8 +43,8 @@ class Leaf:
 
     """
 
-    stored: Any
-    write: Callable[[Any], Any]
+    stored: object
+    write: Callable[[Any], object]
     read: Callable[[Any], Any]
 
 
@@ -111,9 +111,11 @@ class _Writer:
     def __init__(self, leaves: Leaves) -> None:
         self.arrays: dict[str, bytes] = {}
         self._leaves = leaves
-        self._written: dict[int, tuple[Any, Any]] = {}  # the arrays too, so that no id comes again
+        self._written: dict[
+            int, tuple[object, object]
+        ] = {}  # the arrays too, so that no id comes again
 
-    def tree(self, value: object, path: tuple[str, ...]) -> Any:
+    def tree(self, value: object, path: tuple[str, ...]) -> object:
         for kind, leaf in self._leaves.items():
             if isinstance(value, kind):
                 return self.tree(leaf.write(value), path)
@@ -133,12 +135,12 @@ class _Writer:
         parts = {name: self.tree(part, (*path, name)) for name, part in named}
         return {"type": type(value).__name__, **parts}
 
-    def _array(self, value: object, path: tuple[str, ...]) -> Any:
+    def _array(self, value: object, path: tuple[str, ...]) -> object:
         """Where an array is, which is written in the shortest of its forms."""
         if id(value) in self._written:
             return self._written[id(value)][1]
         form, values = _shortest(np.asarray(value, "<f8"))
-        place: dict[str, Any] = {"zeros": list(values.shape)}
+        place: dict[str, object] = {"zeros": list(values.shape)}
         if form != "zeros":
             name = "_".join(path).lower()[-LONGEST_NAME:] or "value"
             while name in self.arrays:
@@ -170,11 +172,11 @@ class _Reader:
     def __init__(self, members: Mapping[str, bytes], leaves: Leaves) -> None:
         self.used: set[str] = set()
         self._members, self._leaves = members, leaves
-        self._read: dict[tuple[str, str, bool], Any] = {}
+        self._read: dict[tuple[str, str, bool], Array | Integers] = {}
         self._lengths: dict[str, int] = {}
         self._entries = 0
 
-    def value(self, tree: Any, kind: Any, what: str, mark: Any = None) -> Any:
+    def value(self, tree: object, kind: Any, what: str, mark: Any = None) -> Any:
         """The value of this type; ``mark``: its range, choices or axes, as its annotation declares."""
         origin, inner = get_origin(kind), get_args(kind)
         if origin is Annotated:
@@ -203,7 +205,7 @@ class _Reader:
         require(kind is Any or isinstance(tree, origin or kind), f"its {what} is broken")
         return tree
 
-    def _one_of(self, tree: object, kinds: tuple[Any, ...], what: str) -> Any:
+    def _one_of(self, tree: object, kinds: tuple[object, ...], what: str) -> Any:
         """The first alternative that fits; among classes the one with the name that is told."""
         if tree is None and type(None) in kinds:
             return None
@@ -217,14 +219,14 @@ class _Reader:
                 pass
         return self.value(tree, left[-1], what)
 
-    def _tuple(self, tree: object, kinds: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+    def _tuple(self, tree: object, kinds: tuple[object, ...], what: str) -> tuple[object, ...]:
         entries = field.items(tree, what)
         if kinds[1:] == (Ellipsis,):
             kinds = kinds[:1] * len(entries)
         require(len(entries) == len(kinds), f"its {what} is not a list of the right length")
         return tuple(self.value(e, kind, what) for e, kind in zip(entries, kinds, strict=True))
 
-    def _dataclass(self, tree: Any, kind: Any, what: str) -> Any:
+    def _dataclass(self, tree: object, kind: Any, what: str) -> Any:
         declared = _field_types(kind)
         if isinstance(tree, dict):
             declared = {n: t for n, t in declared.items() if n in tree or n not in _later(kind)}
@@ -239,7 +241,9 @@ class _Reader:
         self._lengths = around
         return _make_value(what, lambda parts: kind(**parts), made)
 
-    def _check_axes(self, values: Array, what: str, axes: str | None) -> Array:
+    def _check_axes(
+        self, values: Array | Integers, what: str, axes: str | None
+    ) -> Array | Integers:
         """The same array, if its axes have the lengths that others of their names have."""
         names = ["*"] * values.ndim if axes is None else axes.split()
         lengths = self._lengths
@@ -250,11 +254,12 @@ class _Reader:
             raise DamagedFile(f"its array {what} has a wrong shape")
         return values
 
-    def _array(self, tree: object, what: str, whole: bool) -> Any:
+    def _array(self, tree: object, what: str, whole: bool) -> Array | Integers:
         if isinstance(tree, dict) and "zeros" in tree:
-            shape = field.items(field.record(tree, what, ("zeros",))["zeros"], what)
-            self._expand(math.prod(field.whole(n, what, 0, MOST_EXPANDED) for n in shape))
-            return np.zeros(shape, np.int64 if whole else np.float64)
+            sizes = field.items(field.record(tree, what, ("zeros",))["zeros"], what)
+            shape = [field.whole(size, what, 0, MOST_EXPANDED) for size in sizes]
+            self._expand(math.prod(shape))
+            return np.zeros(shape, np.int64) if whole else np.zeros(shape)
         names = ("array", "form") if isinstance(tree, dict) and "form" in tree else ("array",)
         given = field.record(tree, what, names)
         name = field.text(given["array"], what)
@@ -302,13 +307,13 @@ def _make_value(what: str, make: Callable[[Any], Any], given: object) -> Any:
 
 
 @cache
-def _field_types(kind: Any) -> dict[str, Any]:
+def _field_types(kind: type) -> dict[str, object]:
     hints = get_type_hints(kind, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(kind)}
 
 
 @cache
-def _later(kind: Any) -> set[str]:
+def _later(kind: type) -> set[str]:
     """The fields of a dataclass that a file may lack."""
     return {f.name for f in dataclasses.fields(kind) if "later" in f.metadata}
 

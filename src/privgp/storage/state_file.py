@@ -258,7 +258,7 @@ def read_whole(data: bytes, codec: Codec) -> tuple[Any, Mark]:
 
 def _with_entries(draws: Draws, added: Sequence[Sequence[Array]]) -> Any:
     """The draws with all entries added, each the numbers of every part."""
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     for name, parts in zip((*draws.GROWS, *draws.CHANGES), zip(*added, strict=True), strict=True):
         value = getattr(draws, name)
         if isinstance(value, Triangle):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Number:
     """A number as it is."""
 
     dimensions: ClassVar[int] = 1
+    name_count: ClassVar[int] = 1  # how many columns of a table it is made of
     width: ClassVar[int] = 1
     ranked: ClassVar[bool] = True  # whether its ranks may tell more than its values
     ticks: ClassVar[str | tuple[str, ...] | None] = None
@@ -91,11 +92,6 @@ class Number:
     def with_bounds(self, bounds: tuple[Pair, ...]) -> Number:
         """The same column where its values are private and lie in these bounds."""
         return replace(self, bounds=bounds)
-
-    @property
-    def name_count(self) -> int:
-        """How many columns of a table the kind is made of."""
-        return 1
 
     def numbers(self, cells: Sequence[Cells]) -> Array:
         """The numbers of cells, (rows, names).
@@ -173,13 +169,40 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Boolean(Number):
-    """True or false, as 1 or 0."""
+class Levelled(Number):
+    """One of few values, in no order: its numbers are their places, and ``ticks`` their names."""
 
     ranked: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
     numeric: ClassVar[bool] = False
     apart: ClassVar[str] = "|"
+
+    @property
+    def most(self) -> float:
+        """The place of the last level; one more stands for an unknown level."""
+        return len(self.ticks or ()) - 1.0
+
+    def ends(self, numbers: Array) -> Array:
+        return np.array([[0.0, self.most]])
+
+    def axis(self, low: float, high: float, count: int) -> Array:
+        return np.arange(np.rint(low), np.rint(high) + 1.0)
+
+    def middle(self, numbers: Array) -> Array:
+        """The most frequent level."""
+        return np.array([float(np.bincount(numbers[:, 0].astype(np.int64)).argmax())])
+
+    def spread(self, coordinates: Array) -> float:
+        return EVEN_SPREAD
+
+    def range_of(self, coordinates: Array) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class Boolean(Levelled):
+    """True or false, as 1 or 0."""
+
     ticks: ClassVar[str | tuple[str, ...] | None] = ("false", "true")
     holds: ClassVar[str] = "true or false"
     kind: Annotated[str, ("boolean",)] = "boolean"
@@ -190,27 +213,12 @@ class Boolean(Number):
         if column.dtype.kind == "b":
             return np.asarray(column[:, None], dtype=np.float64)
         try:
-            return np.array([[TRUTHS[_text(cell).lower()]] for cell in column])
+            return np.array([[TRUTHS[level(cell).lower()]] for cell in column])
         except KeyError:
             raise ValueError("not true or false") from None
 
     def cells(self, numbers: Array) -> list[Cells]:
         return [numbers[:, 0] > 0.5]
-
-    def ends(self, numbers: Array) -> Array:
-        return np.array([[0.0, 1.0]])
-
-    def axis(self, low: float, high: float, count: int) -> Array:
-        return np.arange(np.rint(low), np.rint(high) + 1.0)
-
-    def middle(self, numbers: Array) -> Array:
-        return _most_frequent(numbers)
-
-    def spread(self, coordinates: Array) -> float:
-        return EVEN_SPREAD
-
-    def range_of(self, coordinates: Array) -> str:
-        return ""
 
     def describe(self) -> str:
         return f"{self.names[0]} (true or false)"
@@ -303,14 +311,10 @@ class Periodic(Number):
 
 
 @dataclass(frozen=True)
-class Category(Number):
+class Category(Levelled):
     """One of several levels, every two of them at distance 1. A level that is not among them is at
     distance 1 of them all: what is known of it is what they have in common."""
 
-    ranked: ClassVar[bool] = False
-    bounded: ClassVar[bool] = False
-    numeric: ClassVar[bool] = False
-    apart: ClassVar[str] = "|"
     holds: ClassVar[str] = "categories"
     kind: Annotated[str, ("category",)] = "category"
     levels: tuple[str, ...] = ()
@@ -331,21 +335,16 @@ class Category(Number):
     def ticks(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.levels
 
-    @property
-    def most(self) -> float:
-        """The place of the last level; one more stands for an unknown level."""
-        return len(self.levels) - 1.0
-
     def conventions(self) -> list[dict[str, object]]:
-        words = " ".join("_".join(level.split()) for level in self.levels)
+        words = " ".join("_".join(name.split()) for name in self.levels)
         codes = np.arange(len(self.levels), dtype=np.int32)
         return [{"flag_values": codes, "flag_meanings": words}]
 
     def numbers(self, cells: Sequence[Cells]) -> Array:
         """The place of the level, from 0; their number for a level that is unknown."""
-        places = {level: float(k) for k, level in enumerate(self.levels)}
+        places = {name: float(k) for k, name in enumerate(self.levels)}
         unknown = float(len(self.levels))
-        return np.array([[places.get(_text(cell), unknown)] for cell in cells[0]])
+        return np.array([[places.get(level(cell), unknown)] for cell in cells[0]])
 
     def cells(self, numbers: Array) -> list[Cells]:
         levels = np.array([*self.levels, "another level"], dtype=object)
@@ -371,21 +370,6 @@ class Category(Number):
         places = np.where(unknown, len(self.levels), coordinates.argmax(axis=1))
         return np.asarray(places[:, None], dtype=np.float64)
 
-    def ends(self, numbers: Array) -> Array:
-        return np.array([[0.0, len(self.levels) - 1.0]])
-
-    def axis(self, low: float, high: float, count: int) -> Array:
-        return np.arange(np.rint(low), np.rint(high) + 1.0)
-
-    def middle(self, numbers: Array) -> Array:
-        return _most_frequent(numbers)
-
-    def spread(self, coordinates: Array) -> float:
-        return EVEN_SPREAD
-
-    def range_of(self, coordinates: Array) -> str:
-        return ""
-
     def describe(self) -> str:
         shown = ", ".join(self.levels[:5]) + (", ..." if len(self.levels) > 5 else "")
         return f"{self.names[0]} (a category of {len(self.levels)}: {shown})"
@@ -397,15 +381,12 @@ class Place(Number):
     kilometres, on the sphere."""
 
     dimensions: ClassVar[int] = 2
+    name_count: ClassVar[int] = 2
     width: ClassVar[int] = 3
     ranked: ClassVar[bool] = False
     holds: ClassVar[str] = "coordinates, latitude and longitude in degrees unless a crs is given"
     kind: Annotated[str, ("place",)] = "place"
     crs: str | None = None
-
-    @property
-    def name_count(self) -> int:
-        return 2
 
     def check(self) -> None:
         super().check()
@@ -579,7 +560,7 @@ class FlatPlace(Place):
 
 
 Column = Number | Boolean | Date | Periodic | Category | Place | FlatPlace
-KINDS: dict[str, Any] = {
+KINDS: dict[str, type[Column]] = {
     "number": Number, "boolean": Boolean, "date": Date,
     "periodic": Periodic, "category": Category, "place": Place,
 }  # fmt: skip
@@ -587,15 +568,10 @@ KINDS: dict[str, Any] = {
 
 def levels_of(cells: Iterable[object]) -> tuple[str, ...]:
     """The different levels among cells, in order."""
-    return tuple(sorted({_text(cell) for cell in cells}))
+    return tuple(sorted({level(cell) for cell in cells}))
 
 
-def level(given: object) -> str:
-    """A declared level, written as cells are: 1, 1.0 and "1" are one level."""
-    return _text(given)
-
-
-def _text(cell: object) -> str:
+def level(cell: object) -> str:
     """A level as text: whole numbers without a point, so that 1, 1.0 and "1" are one level."""
     if isinstance(cell, Real) and not isinstance(cell, bool | np.bool_):
         number = float(cell)
@@ -620,10 +596,6 @@ def _limits(values: Array) -> tuple[float, float]:
     low, high = float(values.min()), float(values.max())
     pad = 0.0 if high > low else 0.1 * abs(low) or 1.0
     return low - pad, high + pad
-
-
-def _most_frequent(numbers: Array) -> Array:
-    return np.array([float(np.bincount(numbers[:, 0].astype(np.int64)).argmax())])
 
 
 def _places(numbers: Array, most: int) -> Integers:

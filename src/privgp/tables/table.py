@@ -13,6 +13,7 @@ from datetime import date
 from decimal import Decimal
 from importlib.util import find_spec
 from numbers import Real
+from types import UnionType
 from typing import Any, Self
 
 import narwhals as nw
@@ -30,7 +31,7 @@ NO_TABLE = (
 KNOWN = (nw.Implementation.PANDAS, nw.Implementation.POLARS)
 # The inferred kind of a column's cells, by numpy's kind of their type.
 PLAIN = {"M": "date", "f": "number", "i": "number", "u": "number", "b": "boolean", "U": "category"}
-OBJECTS: tuple[tuple[str, Any], ...] = (
+OBJECTS: tuple[tuple[str, UnionType | type], ...] = (
     ("boolean", bool | np.bool_),
     ("number", Real | Decimal),
     ("date", date | np.datetime64),
@@ -234,7 +235,7 @@ def columns_by_name(table: object) -> dict[str, Any]:
     return found
 
 
-def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
+def frame_like(table: Any, columns: Mapping[str, object]) -> Any:
     """A data frame of these columns, of the library that the table is of, or of polars."""
     backend: IntoBackend[Any] = "polars"
     with suppress(TypeError):  # it is a mapping, or a stream that was read
@@ -243,7 +244,7 @@ def frame_like(table: Any, columns: Mapping[str, Any]) -> Any:
     return nw.from_dict(dict(columns), backend=backend).to_native()
 
 
-def frame_of(columns: Mapping[str, Any], like: object = None) -> Any:
+def frame_of(columns: Mapping[str, object], like: object = None) -> Any:
     """A data frame of these columns: of the library of the table that it is about; where that is an
     array, of pandas, or of polars if pandas is not installed."""
     if like is not None and not isinstance(like, np.ndarray | Sequence):
@@ -252,7 +253,7 @@ def frame_of(columns: Mapping[str, Any], like: object = None) -> Any:
     return nw.from_dict(dict(columns), backend=backend).to_native()
 
 
-def absent(columns: Mapping[str, Any], wanted: Sequence[str]) -> list[str]:
+def absent(columns: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
     """The names of wanted columns that are not there."""
     return [name for name in wanted if name not in columns]
 

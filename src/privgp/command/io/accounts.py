@@ -7,13 +7,15 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privgp.command.errors import Refusal, one_line, refusal
 from privgp.command.io.files import shown_name
 from privgp.ledger.errors import LedgerError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from privgp.ledger.account import Account
     from privgp.ledger.ledger import Ledger
 
@@ -50,7 +52,7 @@ def open_ledger(url: str, *, create: bool = False) -> Ledger:
         raise refusal(problem, **OPTIONS) from None
 
 
-def charge_facts(model: object) -> tuple[dict[str, Any], list[str]]:
+def charge_facts(model: object) -> tuple[dict[str, object], list[str | Table]]:
     """What is told of a charge: facts for JSON, and lines."""
     charge = vars(model).get("charged_")
     if charge is None:
@@ -82,5 +84,6 @@ def note_release(table: Path, account: Account | None, seed: int | None) -> None
 
 
 def _notes() -> Path:
-    state: Any = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(state) / "privgp" / "released"
+    state = os.environ.get("XDG_STATE_HOME")
+    folder = Path(state) if state else Path.home() / ".local" / "state"
+    return folder / "privgp" / "released"

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,7 @@ from privgp.tables.cells import Kinds
 from privgp.tables.dates import days_of, instants
 from privgp.tables.kinds import Column, Number
 from privgp.tables.parser import list_names
-from privgp.types import Array
+from privgp.types import Array, Cells
 
 LEVELLED = ("category", "boolean")
 MOST_POINTS, MOST_VALUES, LONGEST_SPACE = 100_000, 1000, 2000
@@ -74,7 +73,7 @@ def read_ranges(
 
 def read_targets(
     text: str, inputs: Sequence[str], option: str = "--targets", kinds: Kinds | None = None
-) -> Any:
+) -> Array | pl.DataFrame:
     """Points (targets, inputs) from a file with the input columns, or from a grid; a table where the
     inputs, which are of these kinds, are not all numbers."""
     if suffix_of(Path(text)) not in TABLES:
@@ -89,7 +88,7 @@ def read_targets(
 
 def grid(
     text: str, inputs: Sequence[str], option: str = "--targets", kinds: Kinds | None = None
-) -> Any:
+) -> Array | pl.DataFrame:
     """All combinations of ``name=start:stop:count`` axes and ``name=a|b`` levels, the last input varying
     fastest; a table where they are not all numbers."""
     such = "age=0:90:50" if kinds is None else "age=0:90:50,when=2024-01-01:2024-12-31:12"
@@ -97,7 +96,7 @@ def grid(
         f"{option} '{text}' is neither a .csv or .parquet file nor a grid such as {such} "
         "(start:stop:count, axes separated by commas)."
     )
-    lines: dict[str, Any] = {}
+    lines: dict[str, Cells] = {}
     for name, span in _entries(text, option):
         levels = kinds is not None and ("|" in span or kinds.get(name) in LEVELLED)
         with refuse_on(malformed, ValueError, OverflowError):
@@ -113,14 +112,14 @@ def grid(
     return pl.DataFrame(dict(zip(inputs, columns, strict=True)))
 
 
-def _levels(span: str) -> Any:
+def _levels(span: str) -> Cells:
     words = [word.strip() for word in span.split("|")]
     if not all(words):
         raise ValueError
     return np.array(words)
 
 
-def _line(span: str, text: str, option: str, *, dates: bool) -> Any:
+def _line(span: str, text: str, option: str, *, dates: bool) -> Cells:
     """The points of ``start:stop:count``; where ``dates`` may be meant, instants between them."""
     start, stop, count = span.split(":")
     points = int(count)
@@ -141,7 +140,7 @@ def _line(span: str, text: str, option: str, *, dates: bool) -> Any:
     return instants(line) if are_dates else line
 
 
-def read_space(text: str) -> dict[str, Any]:
+def read_space(text: str) -> dict[str, object]:
     """The axes: ``low:high``, ``low:high:log``, ``low:high:int``, or values separated by |."""
     if len(text) > LONGEST_SPACE:
         raise Refusal("--space is too long.")
@@ -156,7 +155,7 @@ def read_space(text: str) -> dict[str, Any]:
         }
 
 
-def _range(axis: str) -> Any:
+def _range(axis: str) -> list[int] | tuple[float | str, ...]:
     start, stop, *kinds = (piece.strip() for piece in axis.split(":"))
     if kinds not in ([], ["log"], ["int"]):
         raise ValueError
@@ -173,7 +172,7 @@ def _range(axis: str) -> Any:
     return (low, high, "log-uniform") if kinds else (low, high)
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> str | int | float | None:
     text = text.strip()
     for kind in (int, float):
         try:
@@ -230,18 +229,14 @@ def grid_of(release: Release, count: int | None, bounds: str | None) -> Grid:
 
 
 def _bounds(text: str | None, inputs: Inputs) -> dict[str, str]:
-    bounds: dict[str, str] = {}
-    for entry in [] if text is None else text.split(","):
-        name, equals, said = (part.strip() for part in entry.partition("="))
-        if not (name and equals and said):
+    bounds = {} if text is None else dict(_entries(text, "--grid-bounds"))
+    for name, said in bounds.items():
+        if not (name and said):
             raise Refusal(GRID_FORM)
         if name not in inputs.names:
             raise Refusal(
                 f"--grid-bounds names '{name}', but the inputs are {list_names(inputs.names)}."
             )
-        if name in bounds:
-            raise Refusal(f"--grid-bounds has '{name}' twice.")
-        bounds[name] = said
     return bounds
 
 

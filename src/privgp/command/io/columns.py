@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,11 @@ from privgp.command.io.files import TABLES, check_readable
 from privgp.command.io.kinds import known_kinds, split_names
 from privgp.command.io.screen import Step
 from privgp.models.spending import names_of
+from privgp.plan.inputs.arguments import are_several, check_bounds, check_output_shares
 from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.labels import check_classes
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns
 from privgp.tables.source import Form, Source, load, open_source
@@ -155,3 +159,181 @@ def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.Dat
     with refuse_on(sentence, ValueError):
         seal_rows(frame, inputs)
     return frame.select(inputs.names)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The private column of a request: a number in every row, between declared bounds.
+
+    Attributes
+    ----------
+    rule : str
+        What rules call it.
+    estimator : str
+        The name of the class that learns it.
+    hides_inputs : str
+        The option by which inputs are private, too.
+    in_parts : bool
+        Whether tables in several files are read in parts for it.
+    numeric : bool
+        Whether its cells are numbers.
+    declared : str
+        What is declared of it.
+    classes : tuple of str, optional
+        Its declared classes.
+    bounds : (low, high), or one such pair per column
+
+    """
+
+    rule: ClassVar[str] = ONE
+    estimator: ClassVar[str] = REGRESSOR
+    hides_inputs: ClassVar[str] = "--protect records"
+    in_parts: ClassVar[bool] = True
+    numeric: ClassVar[bool] = True
+    declared: ClassVar[str] = "bounds"
+    classes: ClassVar[tuple[str, ...] | None] = None
+    bounds: Any = None
+
+    def names(self, output: str | None) -> list[str]:
+        """The private columns that --output names."""
+        return [] if output is None else [output]
+
+    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
+        """What pictures call the output, and its units; None where that is not known."""
+        return name, units
+
+    def check_output(self, output: str | None) -> None:
+        """Refuse a release without an output."""
+        if output is None:
+            raise Refusal("Missing option '--output': give it, or --density for points.")
+
+    def check(self, names: Sequence[str], missing: str) -> None:
+        """Refuse what is declared wrongly, whatever the file holds. ``missing``: what is done with rows
+        where a value is missing."""
+        with refuse_questions():
+            check_bounds("--bounds", self.bounds)
+
+    def check_rules(self, given: Mapping[str, object]) -> None:
+        """Refuse parameters and columns that do not go together."""
+        check_rules(given, self.rule)
+
+    def check_single_error(self) -> None:
+        """Refuse to look for an epsilon by one error where there are several."""
+
+    def arguments(self) -> dict[str, object]:
+        """What the estimator is told of it."""
+        return {"y_bounds": self.bounds}
+
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> Any:
+        """The private values. ``choice``: what else the column may hold."""
+        return output_column(frame, names[0], source, choice)
+
+
+@dataclass(frozen=True)
+class SeveralNumbers(Numbers):
+    """A private number in each of several columns. ``shares``: of the budget, as they were given."""
+
+    rule: ClassVar[str] = SEVERAL
+    in_parts: ClassVar[bool] = False
+    shares: str | None = None
+
+    def names(self, output: str | None) -> list[str]:
+        return [] if output is None else split_names(output, "--output")
+
+    def check(self, names: Sequence[str], missing: str) -> None:
+        for pair in self.bounds:
+            Numbers(pair).check(names, missing)
+        if names and len(self.bounds) != len(names):
+            raise Refusal(
+                f"--bounds is given for {len(self.bounds)} outputs, but --output names "
+                f"{plural(len(names), 'column')}."
+            )
+        self.arguments()
+
+    def check_single_error(self) -> None:
+        raise Refusal("--for-error is for one output: give --epsilon.")
+
+    def arguments(self) -> dict[str, object]:
+        count, said = len(self.bounds), self.shares
+        wrong = f"--shares must be {count} positive numbers, one per output, such as 2,1."
+        with refuse_on(wrong, ValueError):
+            given = None if said is None else [float(share) for share in said.split(",")]
+            shares = None if given is None else check_output_shares(given, count)
+        return {"y_bounds": self.bounds, "shares": shares}
+
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> Any:
+        return output_columns(frame, names, source)
+
+
+@dataclass(frozen=True)
+class Labels(Numbers):
+    """One of several declared classes in every row."""
+
+    rule: ClassVar[str] = LABELS
+    estimator: ClassVar[str] = CLASSIFIER
+    in_parts: ClassVar[bool] = False
+    numeric: ClassVar[bool] = False
+    declared: ClassVar[str] = "classes"
+    classes: tuple[str, ...] = ()  # type: ignore[misc]
+
+    def check(self, names: Sequence[str], missing: str) -> None:
+        with refuse_questions():
+            check_classes(self.classes)
+        if not all(self.classes):
+            raise Refusal("--classes must be labels separated by commas, such as yes,no.")
+        if missing == "drop" and not complete_rows([[*self.classes]]).all():
+            raise Refusal(
+                "--missing drop takes the labels na, n/a, #n/a, nan, null, none, -, --, ? and . for "
+                "missing ones: write the class otherwise."
+            )
+
+    def arguments(self) -> dict[str, object]:
+        return {"classes": [*self.classes]}
+
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> Any:
+        return outputs(frame, names[0], source, "classes")
+
+
+@dataclass(frozen=True)
+class Points(Numbers):
+    """Nothing but private inputs: a density is released of where they lie."""
+
+    estimator: ClassVar[str] = "PrivateGPDensity"
+    hides_inputs: ClassVar[str] = "--density"
+    in_parts: ClassVar[bool] = False
+    numeric: ClassVar[bool] = False
+
+    def names(self, output: str | None) -> list[str]:
+        return []
+
+    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
+        return name or "points", units or "per unit"
+
+    def check_output(self, output: str | None) -> None:
+        if output is not None:
+            raise Refusal("--output does not go with a density: leave it out.")
+
+    def check(self, names: Sequence[str], missing: str) -> None:
+        pass
+
+    def check_rules(self, given: Mapping[str, object]) -> None:
+        pass  # which are about outputs
+
+    def arguments(self) -> dict[str, object]:
+        return {}
+
+    def private_values(
+        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
+    ) -> None:
+        return None
+
+
+def numbers_between(bounds: object, shares: str | None = None) -> Numbers:
+    """What bounds are of: one private column, or one for each of several pairs."""
+    return SeveralNumbers(bounds, shares) if are_several(bounds) else Numbers(bounds)

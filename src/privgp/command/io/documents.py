@@ -1,29 +1,45 @@
-"""Releases and plans as documents: what ``inspect`` shows and ``certificate`` writes of a file."""
+"""Releases and plans as documents: what ``inspect`` shows and ``certificate`` writes of a file, and what
+is written of a release at new rows."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import polars as pl
 
 from privgp.command.errors import Refusal
-from privgp.command.io.answers import Answers
-from privgp.command.io.files import open_own, suffix_of, whole_file
+from privgp.command.io.columns import as_table, in_blocks, refuse_questions
+from privgp.command.io.files import open_own, suffix_of, write_json, write_text
+from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.results import write_certificate
+from privgp.command.io.screen import Step
+from privgp.gp.threads import one_thread
 from privgp.models.load import estimator_for, load
 from privgp.models.published import Published
+from privgp.models.rows.tables import rows_at
+from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.plan.plan import Plan, load_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, plan_page, plan_statement
 from privgp.release.certificate.wording import output_title
+from privgp.release.prediction import check_coverage
+from privgp.release.queries.quantities import prediction_columns
+from privgp.release.release import Release
 from privgp.release.spendings import describe_spendings
 from privgp.tables.parser import list_names
+from privgp.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Facts = dict[str, Any]
+Errors = dict[float, float | list[float]]  # by epsilon; a list for several outputs
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -136,28 +152,25 @@ class PlanDocument:
 
         facts = self._statement(errors_by_epsilon(self.plan))
         if path.suffix == ".html":
-            text = plan_page(facts, figure_bytes(self.plan.plot(), ".png"))
+            write_text(path, plan_page(facts, figure_bytes(self.plan.plot(), ".png")))
         else:
-            text = json.dumps(facts, indent=2) + "\n"
-        with whole_file(path) as part:
-            part.write_text(text, encoding="utf-8")
+            write_json(path, facts)
 
 
-def plain_error(plan: Plan, epsilon: float | None = None) -> object:
+def plain_error(plan: Plan, epsilon: float | None = None) -> float | list[float]:
     """The expected error at an epsilon, a list of them for several outputs; NaN where no noise can be
     calibrated."""
     try:
         error = plan.expected_error(epsilon)
     except ValueError:
         error = math.nan * plan.expected_error()
-    return error.tolist() if hasattr(error, "tolist") else error
+    plain: float | list[float] = error.tolist() if hasattr(error, "tolist") else error
+    return plain
 
 
-def errors_by_epsilon(
-    plan: Plan, step: Callable[[str], None] = lambda label: None
-) -> dict[float, object]:
+def errors_by_epsilon(plan: Plan, step: Callable[[str], None] = lambda label: None) -> Errors:
     """The expected error at several budgets, the planned one among them."""
-    errors: dict[float, object] = {}
+    errors: Errors = {}
     for epsilon in sorted({*EPSILONS, plan.epsilon}):
         step(f"Computing what epsilon = {epsilon:g} buys")
         errors[epsilon] = plain_error(plan, epsilon)
@@ -169,3 +182,142 @@ def open_document(path: Path) -> Document:
     if suffix_of(path) == ".plan":
         return PlanDocument(open_own(path, load_plan))
     return ReleaseDocument(open_own(path, load))
+
+
+BLOCK = 4096
+ERROR_BARS = "Intervals: 'privgp predict' gives those of the function; with --observation, those of new outputs."
+LABEL_BARS = "Intervals: 'privgp predict' gives the probability of every class with its interval."
+NO_OBSERVATION = "--observation does not go with labels, whose probability says it already."
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Predictions of a release, a column for each number that is told of an outcome."""
+
+    model: Published
+
+    @property
+    def release(self) -> Release:
+        return self.model._released
+
+    def check(self, observation: bool) -> None:
+        """Refuse intervals of new outputs where there are labels alone."""
+        if observation and all(one.parameters.labels() for one, _ in self.outcomes):
+            raise Refusal(NO_OBSERVATION)
+
+    @cached_property
+    def outcomes(self) -> list[tuple[Release, str]]:
+        """The release of every outcome alone, and what the names of its columns begin with."""
+        names = self.release.output_names
+        prefixes = [""] if names is None else [f"{name}_" for name in names]
+        return [*zip(self.release.each, prefixes, strict=True)]
+
+    def steps(self, rows: int) -> int:
+        return -(-rows // BLOCK)
+
+    def at(
+        self, X: pl.DataFrame, step: Step, coverage: float, observation: bool, simultaneous: bool
+    ) -> dict[str, Array]:
+        """The columns by name, by blocks of rows, so that any number fits into memory; all rows in one
+        block where intervals hold the function at all of them at once."""
+        levels, parts = check_coverage(coverage), []
+        asked: Any = {"observation": observation, "simultaneous": simultaneous}
+        size = max(X.height, 1) if simultaneous else BLOCK
+        for rows in in_blocks(self.release.names, X, size, step, "Predicting row"):
+            with refuse_questions(), one_thread():
+                found = prediction_columns(self.release, rows_at(self.model, rows), levels, **asked)
+            pairs = zip(self.outcomes, found, strict=True)
+            parts.append(
+                {
+                    f"{prefix}{name}": column
+                    for (_, prefix), each in pairs
+                    for name, column in each.items()
+                }
+            )
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if not all(
+            np.all(np.isfinite(each)) for each in columns.values() if each.dtype.kind == "f"
+        ):
+            raise Refusal("Some rows are too far away: their predictions would overflow.")
+        return columns
+
+    def near_data(self, X: pl.DataFrame) -> dict[str, Array]:
+        """The column ``near_data``, 1 where a public input is nearby and 0 elsewhere; none where inputs are
+        private or few."""
+        from privgp.pictures.maps import near_inputs
+
+        if self.release.parameters.x_bounds is not None:
+            return {}
+        known = self.release.parts[0].functionals.nodes
+        rows = rows_at(self.model, as_table(self.release.names, X))
+        near = near_inputs(known, rows)
+        return {} if near is None else {"near_data": near}
+
+    def plot(self, observation: bool, points: pl.DataFrame | None = None) -> Figure:
+        with refuse_questions():
+            asked = {"observation": True} if observation else {}
+            figure: Figure = self.model.plot(points=points, **asked)
+            return figure
+
+    def describe(self, observation: bool) -> str:
+        """What the columns are about, in words."""
+        told = []
+        for one, _ in self.outcomes:
+            rates = one.parts[0].unit_rate is not None
+            what = "a new output" if observation else "the rate" if rates else "the function"
+            told.append("the probabilities" if one.parameters.labels() else what)
+        return " and ".join(dict.fromkeys(told))
+
+    def map_columns(self) -> dict[str, str]:
+        """The columns whose contours make a map, by what is shown."""
+        shown: dict[str, str] = {}
+        for one, prefix in self.outcomes:
+            labels, title = one.parameters.labels(), self.title(one, prefix.removesuffix("_"))
+            shown |= {
+                f"probability of {each}": f"{prefix}probability_{each}" for each in labels or ()
+            }
+            shown |= {} if labels else {title: f"{prefix}mean"}
+        return shown
+
+    def title(self, one: Release, name: str) -> str:
+        called = self.release.facts.called or {}
+        rates = one.parts[0].unit_rate is not None and not name
+        per = rates and not str(called.get("units")).startswith("per ")
+        return f"{name or called.get('name', 'output')}{' per unit of exposure' if per else ''}"
+
+    def facts(self, columns: Mapping[str, str]) -> dict[str, Any]:
+        """The columns for a program, by what they hold; of several outcomes a list of them."""
+        if self.release.output_names is None:
+            return dict(columns)
+        held: dict[str, list[str]] = {}
+        for name, written in columns.items():
+            prefix = next(each for _, each in self.outcomes if name.startswith(each))
+            held.setdefault(name.removeprefix(prefix), []).append(written)
+        return held
+
+    def describe_fit(self) -> list[str]:
+        """What was learned of every outcome."""
+        lines, bars = [], dict[str, None]()
+        for one, prefix in self.outcomes:
+            name, labels = prefix.removesuffix("_"), one.parameters.labels()
+            lines.append(_kernel_line(one, f" of {name}" if name else ""))
+            if labels:
+                lines.append(f"Classes: {list_names(labels)}.")
+            else:
+                lines.append(_variance_line(one, name or "an output"))
+            bars[LABEL_BARS if labels else ERROR_BARS] = None
+        return [*lines, *bars]
+
+
+def _kernel_line(release: Release, of: str) -> str:
+    kernel, inputs = release.parts[0].models[0].kernel, release.parameters.columns
+    kernel = kernel if inputs is None else narrow_kernel(inputs, kernel)
+    return f"Most plausible kernel{of}: {write_kernel(kernel, figures=4)}."
+
+
+def _variance_line(release: Release, output: str) -> str:
+    (part,) = release.parts
+    scattered = f"{output} about the function"
+    if part.unit_rate is not None:
+        scattered = "a count over its mean"
+    return f"Variance of {scattered}: {part.noise_variance:.4g}."

@@ -1,5 +1,6 @@
 """Files to read and to write: checked before any work, written whole or not at all."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from privgp.command.errors import Failure, Refusal, refuse_on
+from privgp.command.options import ReleaseFiles
 from privgp.storage.parts import part_beside
 
 PICTURES = (".png", ".svg")
@@ -54,6 +56,12 @@ def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
             continue  # its files are checked when they are opened
         if path is not None:
             check_readable(path, [ending for ending in endings if ending])
+
+
+def check_release_files(reads: Files, release: Path, beside: ReleaseFiles) -> None:
+    """The same for a release that is written with others beside it."""
+    pictures, pages = (beside.plot, PICTURES), (beside.certificate, CERTIFICATES)
+    check_files(reads, [(release, RELEASES), pages, pictures], force=beside.force)
 
 
 def is_many(path: Path) -> bool:
@@ -140,6 +148,17 @@ def whole_file(path: Path) -> Iterator[Path]:
             os.replace(part, path)
     except OSError:
         raise Failure(f"'{path}' could not be written.") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, facts: object) -> None:
+    """The same for facts as JSON."""
+    write_text(path, json.dumps(facts, indent=2) + "\n")
 
 
 def check_apart(sources: Sequence[Path | None], destinations: Sequence[Path | None]) -> None:

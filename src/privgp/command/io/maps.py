@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -13,9 +13,15 @@ import polars as pl
 from privgp.command.errors import Failure, Refusal, refusal
 from privgp.command.io.axes import Grid
 from privgp.command.io.columns import refuse_questions
-from privgp.command.io.files import whole_file
+from privgp.command.io.files import whole_file, write_text
+from privgp.question.outcomes import BY_LIKELIHOOD
 from privgp.release.release import Release
 from privgp.types import Array
+
+if TYPE_CHECKING:
+    from scipy.io import netcdf_file
+
+    from privgp.release.exports.geojson import Mesh
 
 CONVENTIONS = "CF-1.8"
 MOST_BANDS = 50
@@ -57,7 +63,7 @@ def read_contours(text: str) -> Asked:
 def write_grid(
     release: Release,
     grid: Grid,
-    values: Mapping[str, Any],
+    values: Mapping[str, Array],
     path: Path,
     mapped: Mapping[str, str],
     contours: Asked | None,
@@ -74,8 +80,7 @@ def write_grid(
             text, columns = _geojson(release, grid, numbers, mapped, contours)
         except ValueError as problem:
             raise refusal(problem) from None
-        with whole_file(path) as part:
-            part.write_text(text, encoding="utf-8")
+        write_text(path, text)
         return columns
     facts = {
         "title": _title(release),
@@ -166,8 +171,7 @@ def write_points(release: Release, X: pl.DataFrame, told: pl.DataFrame, path: Pa
     columns = {each.name: _json_values(each) for each in told}
     with refuse_questions():
         text = points(*found, columns, _about(release))
-    with whole_file(path) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(path, text)
     return told.columns
 
 
@@ -196,13 +200,13 @@ def _title(release: Release) -> str:
     from privgp.models.picture import rate_of
 
     called = release.label("output")
-    return rate_of(called) if release.parameters.likelihood == "poisson" else called
+    return rate_of(called) if BY_LIKELIHOOD[release.parameters.likelihood].has_rate else called
 
 
 def _geojson(
     release: Release,
     grid: Grid,
-    numbers: Mapping[str, Any],
+    numbers: Mapping[str, Array],
     mapped: Mapping[str, str],
     contours: Asked | None,
 ) -> tuple[str, list[str]]:
@@ -256,7 +260,7 @@ def _halfway(east: Array, north: Array) -> tuple[Array, Array]:
     return halfway(east), halfway(north)
 
 
-def _mesh(grid: Grid, order: Sequence[int], east: Array, north: Array) -> Any:
+def _mesh(grid: Grid, order: Sequence[int], east: Array, north: Array) -> Mesh:
     """Points of these numbers on the globe, (east, north)."""
     from privgp.release.exports.geojson import Mesh
 
@@ -264,7 +268,8 @@ def _mesh(grid: Grid, order: Sequence[int], east: Array, north: Array) -> Any:
     if column.system is None:
         return Mesh.of_axes(east, north)
     numbers = np.stack([each.ravel() for each in np.meshgrid(east, north, indexing="ij")], axis=1)
-    degrees: Any = column.degrees(numbers[:, list(order)])
+    degrees = column.degrees(numbers[:, list(order)])
+    assert degrees is not None  # as it has a system
     return Mesh.of_degrees(degrees, (len(east), len(north)))
 
 
@@ -308,7 +313,7 @@ def _order(grid: Grid) -> list[int]:
     return [k for k in range(len(names)) if k not in (east, north)] + [north, east]
 
 
-def _axes(grid: Grid) -> list[tuple[str, Array, dict[str, Any]]]:
+def _axes(grid: Grid) -> list[tuple[str, Array, dict[str, object]]]:
     """Name, numbers and attributes of every axis."""
     told = [
         {**_units(column.system), **attributes}
@@ -329,7 +334,7 @@ def _units(system: str | None) -> dict[str, str]:
     return {"units": "m" if unit == "metre" else unit}
 
 
-def _projection(file: Any, grid: Grid) -> dict[str, str]:
+def _projection(file: netcdf_file, grid: Grid) -> dict[str, str]:
     """The variable that tells the coordinate reference system, where there is one."""
     systems = [column.system for column in grid.inputs.columns if column.system is not None]
     if not systems:
@@ -344,7 +349,11 @@ def _projection(file: Any, grid: Grid) -> dict[str, str]:
 
 
 def _put(
-    file: Any, name: str, numbers: Array, axes: tuple[str, ...], attributes: Mapping[str, Any]
+    file: netcdf_file,
+    name: str,
+    numbers: Array,
+    axes: tuple[str, ...],
+    attributes: Mapping[str, object],
 ) -> None:
     variable = file.createVariable(name, "d", axes)
     variable[:] = numbers

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,11 @@ import polars as pl
 from privgp.command.errors import Failure, Refusal, plural, refusal, refuse_on
 from privgp.command.io.axes import read_ranges, read_targets
 from privgp.command.io.columns import (
+    Labels,
+    Numbers,
+    Points,
     check_decimals,
-    output_column,
-    output_columns,
-    outputs,
+    numbers_between,
     private_columns,
     private_table,
     refuse_questions,
@@ -31,37 +32,27 @@ from privgp.command.io.kinds import (
     levels_of,
     split_names,
 )
-from privgp.command.options import PASSED, ReleaseOptions
-from privgp.models.classifier import PrivateGPClassifier
-from privgp.models.density import PrivateGPDensity
-from privgp.models.load import estimator_for
+from privgp.command.options import PASSED, Charge, ReleaseOptions
+from privgp.models.load import estimator_for, estimator_of
 from privgp.models.published import MISSING, Published
-from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.database import open_table as open_rows
-from privgp.models.rows.files import FileInputs, Table
+from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import in_order
-from privgp.plan.inputs.arguments import (
-    are_several,
-    check_bounds,
-    check_output_shares,
-    output_bounds,
-)
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.labels import check_classes
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan, load_plan
 from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
-from privgp.question.parameters import check_values, names_of
-from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
+from privgp.question.outcomes import BY_LIKELIHOOD
+from privgp.question.parameters import check_values
+from privgp.question.rules import check_column_roles
 from privgp.tables.cells import TEXTS, Kinds, identifiers, input_columns, null_words
 from privgp.tables.parser import list_names
 from privgp.tables.source import Form, Source, check_columns, load, open_many, open_source
-from privgp.types import Array
+from privgp.types import Array, Cells
 from privgp.vault.labels import class_texts
-from privgp.vault.tables import complete_rows
 from privgp.vault.validate import person_ids
 
 TOO_EXTREME = (
@@ -73,8 +64,8 @@ DROP_CHOICE = (
 )
 # The same whether there are such rows or not: how many rows a person has may be private.
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
-OF_POINTS = ("epsilon", "delta", "hyperparameters", "mechanism")  # what a density is asked
 BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
+People = Cells | Groups | None  # whose rows they are
 ASIDE = {"exposure": "exposure", "weights": "sample_weight"}  # options, and the arguments they are
 
 
@@ -84,56 +75,32 @@ class Described(ReleaseOptions):
     ``about_missing``, ``about_labels``: what may be done about missing values, and about outputs that
     are labels; ``left_out``: what there is to say about rows that are, once the table is read."""
 
-    hides_inputs: ClassVar[str] = "--protect records"  # the option that does
     data: Path
     output: str | None
-    seed: int | None = None
-    account: Any = None
+    charge: Charge = field(default_factory=Charge)
     scheduler: str | None = None
-    plan: Any = None
+    plan: Plan | None = None
     plan_path: Path | None = None
     about_missing: str = DROP_CHOICE
     about_labels: str = ""
     left_out: list[str] = field(default_factory=list, compare=False)
 
-    @property
-    def y_bounds(self) -> Any:
-        """The bounds of the output, or of every one of several."""
-        if not self.further_bounds:
-            return self.bounds
-        return (self.bounds, *read_ranges(self.further_bounds, None, "--bounds"))
+    @cached_property
+    def outcome(self) -> Numbers:
+        """What is private in a row."""
+        if self.density:
+            return Points()
+        if self.classes is not None:
+            return Labels(classes=tuple(class_texts(self.classes.split(","))))
+        if self.bounds is None:
+            raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
+        further = read_ranges(self.further_bounds, None, "--bounds") if self.further_bounds else []
+        return numbers_between((self.bounds, *further) if further else self.bounds, self.shares)
 
     @property
     def output_names(self) -> list[str]:
-        """The private columns: one, unless there are bounds for several."""
-        if self.output is None or not are_several(self.y_bounds):
-            return [] if self.output is None else [self.output]
-        return split_names(self.output, "--output")
-
-    @property
-    def outcome(self) -> str:
-        """What is private, as rules have it."""
-        if self.classes is not None:
-            return LABELS
-        return SEVERAL if are_several(self.y_bounds) else ONE
-
-    @property
-    def class_names(self) -> list[str] | None:
-        """The declared classes, written as labels of a table are; None where outputs are numbers."""
-        if self.classes is None:
-            return None
-        return class_texts(self.classes.split(","))
-
-    def read_shares(self) -> tuple[float, ...] | None:
-        if self.shares is None:
-            return None
-        wrong = (
-            f"--shares must be {len(self.y_bounds)} positive numbers, one per output, such as 2,1."
-        )
-        with refuse_on(wrong, ValueError):
-            return check_output_shares(
-                [float(s) for s in self.shares.split(",")], len(self.y_bounds)
-            )
+        """The private columns."""
+        return self.outcome.names(self.output)
 
     @property
     def input_names(self) -> list[str]:
@@ -160,7 +127,7 @@ class Described(ReleaseOptions):
 
     @property
     def inputs_are_private(self) -> bool:
-        return self.protect == "records"
+        return self.density or self.protect == "records"
 
     def private_inputs(self) -> Inputs | None:
         """What was declared of private inputs; None where they are numbers, or public."""
@@ -177,7 +144,7 @@ class Described(ReleaseOptions):
             return bounds_by_name(self.x_bounds or (), self.kinds)
         if not self.x_bounds:
             raise Refusal(
-                f"{self.hides_inputs} needs --x-bounds LO HI, once per input: bounds that the private "
+                f"{self.outcome.hides_inputs} needs --x-bounds LO HI, once per input: bounds that the private "
                 "inputs are known to lie in, chosen without looking at them."
             )
         with refuse_questions():
@@ -222,21 +189,21 @@ class Readable(Described):
         database always is."""
         if self.address is not None:
             return True
-        several = self.classes is not None or are_several(self.y_bounds)
-        if several or self.likelihood != "gaussian" or self.inputs_are_private:
+        rates = BY_LIKELIHOOD[self.likelihood].has_rate
+        if rates or self.inputs_are_private or not self.outcome.in_parts:
             return False
         if self.missing == "drop" or self.is_many or self.inducing is None or self.kinds:
             return self.is_many and self.missing != "drop"
         plain = suffix_of(self.data) == ".csv" and self.source.is_plain
         return plain or not self.source.is_csv
 
-    def table(self, output: str | None) -> Table:
-        """The table in files, whose private cells are checked."""
+    def table(self, *, private: bool) -> Table:
+        """The table in files; its ``private`` cells too, which are checked."""
         with public_computation():
             table = open_rows(
                 self.address or str(self.data),
                 self.input_names,
-                None if output is None else self.output_names,
+                self.output_names if private else None,
                 self.groups,
                 self.columns,
                 None if self.address is None else self.exposure,
@@ -284,14 +251,14 @@ class Readable(Described):
             return kept.select(wanted)
         levels = self.levels
         words = null_words(frame, kept, [n for n in self.input_names if n not in levels])
-        self.left_out[:] = _left_out(frame.height, kept.height, words)
+        self.left_out[:] = _omission_lines(frame.height, kept.height, words)
         return kept.select(wanted)
 
-    def public_columns(self) -> tuple[pl.DataFrame, Any]:
+    def public_columns(self) -> tuple[pl.DataFrame, Cells | None]:
         """The inputs and, if asked for, person identifiers; the output column is never read."""
         return self._inputs_and_people(self._load_columns(self.public_names))
 
-    def public_rows(self) -> tuple[pl.DataFrame | FileInputs | int, Any]:
+    def public_rows(self) -> tuple[pl.DataFrame | FileInputs | int, People]:
         """All that a plan needs: as above, in parts if asked for, or the number of private records."""
         if self.inputs_are_private:
             check_columns(self.source, self.input_names)
@@ -302,38 +269,32 @@ class Readable(Described):
                 return rows, None
             return rows, self._people(self._load_columns([self.groups]))
         if self.in_parts:
-            table = self.table(None)
+            table = self.table(private=False)
             return table.inputs, table.groups
         return self.public_columns()
 
-    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
+    def all_columns(self) -> tuple[pl.DataFrame, Cells | None, Any]:
         """Inputs, person identifiers and outputs, every line of the table checked."""
-        several = are_several(self.y_bounds)
-        names = self.output_names if several else [output]
-        source = self.source
-        if not several:
-            self._check_one_output()
+        names, source = self.output_names, self.source
+        self._check_one_output()
         frame = self._load_columns([*self.public_names, *names])
-        if self.classes is None:
+        if self.outcome.numeric:
             check_decimals(source)
         X, people = self._inputs_and_people(frame)
-        if several:
-            return X, people, output_columns(frame, names, source)
-        if self.classes is not None:
-            return X, people, outputs(frame, output, source, "classes")
-        return X, people, output_column(frame, output, source, self.about_labels)
+        return X, people, self.outcome.private_values(frame, names, source, self.about_labels)
 
     def _check_one_output(self) -> None:
         """Refuse the names of several columns where there is one output."""
-        names, there = (self.output or "").split(","), self.source.names
+        if len(self.output_names) != 1:
+            return
+        names, there = self.output_names[0].split(","), self.source.names
         if self.output in there or not {*names} <= {*there} or len(names) < 2:
             return
-        declared = "bounds" if self.classes is None else "classes"
         raise Refusal(
-            f"--output names {len(names)} columns, but there are {declared} for one output."
+            f"--output names {len(names)} columns, but there are {self.outcome.declared} for one output."
         )
 
-    def _inputs_and_people(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
+    def _inputs_and_people(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Cells | None]:
         declared, source = self.private_inputs(), self.source
         if declared is not None:
             X = private_table(frame, declared, source)
@@ -344,7 +305,7 @@ class Readable(Described):
             X = input_columns(frame, names, source, kinds=self.kinds, choice=self.about_missing)
         return X, self._people(frame)
 
-    def _people(self, frame: pl.DataFrame) -> Any:
+    def _people(self, frame: pl.DataFrame) -> Cells | None:
         """Person identifiers; with private records one sentence says whatever is wrong with them."""
         if self.groups is None:
             return None
@@ -364,37 +325,27 @@ class Request(Readable):
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
 
-    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
-        """What pictures call the output, and its units; None where that is not known."""
-        return name, units
-
-    def check_output(self) -> None:
-        """Refuse a release without an output."""
-        if self.output is None:
-            raise Refusal("Missing option '--output': give it, or --density for points.")
-
     def check(self) -> None:
         """Refuse what is wrong whatever the file holds."""
-        if self.classes is None and self.bounds is None:
-            raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
+        outcome = self.outcome
         given = {name: getattr(self, name) for name in (*PASSED, *BESIDE)}
         names = self.input_names, self.output_names
         with refuse_questions(**self.elsewhere):
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             check_values(given)
             bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}
-            check_rules({**given, **bounds}, self.outcome)
+            outcome.check_rules({**given, **bounds})
             roles = self.groups, self.exposure, self.weights
             check_column_roles(*names, *roles, private=self.inputs_are_private)
-            for pair in output_bounds(self.y_bounds) if are_several(self.y_bounds) else ():
-                check_bounds("--bounds", pair)
-            if self.outcome == ONE:
-                check_bounds("--bounds", self.bounds)
         for name in ("output", "groups", *ASIDE):
             if getattr(self, name) == "":
                 raise Refusal(f"--{name} must name a column.")
-        self._check_classes()
-        self._check_several()
+        outcome.check(self.output_names, self.missing)
+        planned = None if self.plan is None else self.plan.output_names
+        if planned is not None and [*planned] != self.output_names:
+            raise Refusal(
+                f"'{self.plan_path}' is for the outputs {','.join(planned)}, in this order."
+            )
         if self.inputs_are_private:
             declared = self.private_inputs()
             with refuse_questions():
@@ -416,93 +367,71 @@ class Request(Readable):
                 "--delimiter, --encoding, --date-format or --decimal-comma."
             )
 
-    def _check_several(self) -> None:
-        """Refuse bounds, shares and a plan that are for other outputs."""
-        if not are_several(self.y_bounds):
-            return
-        bounds, names = len(self.y_bounds), len(self.output_names)
-        if self.output is not None and bounds != names:
-            raise Refusal(
-                f"--bounds is given for {bounds} outputs, but --output names {plural(names, 'column')}."
-            )
-        planned = getattr(self.plan, "output_names", None)
-        if planned is not None and [*planned] != self.output_names:
-            raise Refusal(
-                f"'{self.plan_path}' is for the outputs {','.join(planned)}, in this order."
-            )
-        self.read_shares()
-
-    def _check_classes(self) -> None:
-        """Refuse classes that are none."""
-        if self.class_names is None:
-            return
-        with refuse_questions():
-            check_classes(self.class_names)
-        if not all(self.class_names):
-            raise Refusal("--classes must be labels separated by commas, such as yes,no.")
-        if self.missing == "drop" and not complete_rows([self.class_names]).all():
-            raise Refusal(
-                "--missing drop takes the labels na, n/a, #n/a, nan, null, none, -, --, ? and . for "
-                "missing ones: write the class otherwise."
-            )
-
     def model(self) -> Published:
         """The model that was asked for; reads the kernel and the targets."""
-        given: dict[str, Any] = {
+        given: dict[str, object] = {
             "kernel": None if self.kernel is None else read_kernel(self.kernel),
             "x_bounds": self.domain(),
             "targets": None
             if self.targets is None
             else read_targets(self.targets, self.input_names, kinds=self.kinds),
             "columns": self.columns,
-            "ledger": self.account,
-            "random_state": self.seed,
+            "ledger": self.charge.account,
+            "random_state": self.charge.seed,
             "engine": self.scheduler,
-            "y_bounds": self.y_bounds,
-            "shares": self.read_shares(),
-            "classes": self.class_names,
+            **self.outcome.arguments(),
             **{name: getattr(self, name) for name in PASSED},
         }
-        kind = PrivateGPRegressor if self.classes is None else PrivateGPClassifier
-        made = kind(**{name: given[name] for name in names_of(kind.__name__)})
+        made = estimator_of(self.outcome.estimator, given)
         made._noted = self.table_assumptions
         return made
 
-    def with_column_names(self, plan: Any) -> Any:
+    def with_column_names(self, plan: Plan) -> Plan:
         """The plan with the names of its columns."""
         named = self.groups, self.exposure, self.weights
         made = with_column_names(plan, tuple(self.input_names), *named)
-        several = are_several(self.y_bounds) and self.output is not None
-        return replace(cast(Any, made), output_names=tuple(self.output_names)) if several else made
+        names = tuple(self.output_names)
+        return replace(made, output_names=names) if len(names) > 1 else made
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRequest(Request):
-    """What a plan or a release was made for, in the place of options. ``known``: its parameters."""
+    """What a plan or a release was made for, in the place of options.
+
+    Attributes
+    ----------
+    known : Parameters
+        What it was made with.
+    names : tuple of str
+        The input columns.
+    kind : Numbers
+        What is private in a row.
+
+    """
 
     known: Parameters
+    names: tuple[str, ...]
+    kind: Numbers
 
     @staticmethod
     def said(known: Parameters, path: Path, advice: str) -> dict[str, Any]:
         """What options would say. ``advice``: what to do about a file that is for labels of numbers."""
-        labels = known.labels()
-        if labels is not None and labels != list(known.arguments()["classes"]):
+        labels, density = known.labels(), known.estimator == Points.estimator
+        kind = Points() if density else numbers_between(known.y_bounds)
+        if labels:
+            kind = Labels(classes=tuple(labels))
+        if labels and labels != list(known.arguments()["classes"]):
             raise Refusal(f"'{path}' is for labels that are numbers: {advice}.")
-        return {
-            "known": known,
-            "bounds": None if labels else np.ravel(known.y_bounds)[:2].tolist(),
-            "classes": None if labels is None else ",".join(labels),
-            "protect": known.protect,
-            "likelihood": known.likelihood,
-        }
+        said = {name: getattr(known, name) for name in ("protect", "likelihood")}
+        return {"known": known, "kind": kind, "bounds": None, "density": density, **said}
 
     @property
-    def y_bounds(self) -> Any:
-        return self.known.y_bounds
+    def outcome(self) -> Numbers:
+        return self.kind
 
     @property
-    def class_names(self) -> list[str] | None:
-        return self.known.labels()
+    def input_names(self) -> list[str]:
+        return [*self.names]
 
     @property
     def columns(self) -> Any:
@@ -517,97 +446,33 @@ class PlannedRequest(KnownRequest):
     """What a saved plan was made for."""
 
     @classmethod
-    def of(cls, path: Path, plan: Plan, **given: Any) -> Self:
+    def of(cls, path: Path, **given: Any) -> Self:
         """``given``: what the plan does not say, such as the table and how it is written."""
-        made: Any = plan.made_for
+        plan = open_own(path, load_plan)
+        made = plan.made_for
+        assert made is not None
         asked = made.parameters
         if made.names is None or (plan.strategy.people is not None and made.groups is None):
             raise Refusal(f"'{path}' does not name the columns it is for: make it by privgp plan.")
         inducing = asked.inducing if asked.inducing is None else int(np.size(asked.inducing))
         same = ("epsilon", "delta", "mechanism", "max_change")
         return cls(
-            plan=plan, plan_path=path, inputs=",".join(made.names), groups=made.groups,
+            plan=plan, plan_path=path, inputs="", names=made.names, groups=made.groups,
             exposure=made.exposure, weights=made.weights, inducing=inducing, **{name: getattr(asked, name) for name in same},
             **cls.said(asked, path, "make it by privgp plan"), **given,
         )  # fmt: skip
 
-    @property
-    def input_names(self) -> list[str]:
-        return [*self.plan.made_for.names]
-
-    def model(self) -> Any:
+    def model(self) -> Published:
         made = estimator_for(self.known)
         made._noted = self.table_assumptions
-        given = {"random_state": self.seed, "ledger": self.account, "engine": self.scheduler}
+        charged = {"random_state": self.charge.seed, "ledger": self.charge.account}
+        given = {**charged, "engine": self.scheduler}
         known = made.get_params(deep=False)
-        return made.set_params(**{name: each for name, each in given.items() if name in known})
-
-
-@dataclass(frozen=True, kw_only=True)
-class OfPoints(Request):
-    """What is asked where a density of private points is released. Points have no output."""
-
-    hides_inputs: ClassVar[str] = "--density"
-
-    @property
-    def inputs_are_private(self) -> bool:
-        return True
-
-    @property
-    def output_names(self) -> list[str]:
-        return []
-
-    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
-        return name or "points", units or "per unit"
-
-    def check_output(self) -> None:
-        """Points have none."""
-        if self.output is not None:
-            raise Refusal("--output does not go with a density: leave it out.")
-
-    def check(self) -> None:
-        with refuse_questions():
-            check_budget(self.epsilon, self.delta, pure=True)
-            check_column_roles(self.input_names, [])
-            check_values({name: getattr(self, name) for name in OF_POINTS})
-            declared = self.private_inputs()
-            checked_domain(self.domain() if declared is None else declared.domain)
-
-    def all_columns(self, output: str) -> tuple[pl.DataFrame, Any, Any]:
-        """The points alone."""
-        return (*self._inputs_and_people(self._load_columns(self.public_names)), None)
-
-    def model(self) -> Published:
-        made = PrivateGPDensity(
-            kernel=None if self.kernel is None else read_kernel(self.kernel),
-            x_bounds=self.domain(), columns=self.columns, ledger=self.account,
-            random_state=self.seed, **{name: getattr(self, name) for name in OF_POINTS},
-        )  # fmt: skip
-        made._noted = self.table_assumptions
+        made.set_params(**{name: each for name, each in given.items() if name in known})
         return made
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedPoints(OfPoints, PlannedRequest):
-    """What a saved plan of a density was made for."""
-
-    def model(self) -> Published:
-        return PlannedRequest.model(self)  # type: ignore[no-any-return]
-
-
-# What plans of these estimators ask for; all others ask for outputs.
-PLANNED = {"PrivateGPDensity": PlannedPoints}
-
-
-def request_of_plan(path: Path, **given: Any) -> PlannedRequest:
-    """What a saved plan was made for. ``given``: what the plan does not say, such as the table."""
-    plan = open_own(path, load_plan)
-    assert plan.made_for is not None
-    kind = PLANNED.get(plan.made_for.parameters.estimator, PlannedRequest)
-    return kind.of(path, plan, **given)
-
-
-def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:
+def _omission_lines(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]:
     """How many rows are left out, and what was taken for no value in public columns."""
     if kept == rows:
         return []
@@ -623,12 +488,10 @@ def _left_out(rows: int, kept: int, words: Mapping[str, list[str]]) -> list[str]
 def make_plan(
     model: Published,
     X: pl.DataFrame | FileInputs | int,
-    people: Any,
+    people: People,
     exposures: Mapping[str, Array] | None = None,
 ) -> Plan:
     """The model's plan, from inputs in memory or in a file, or from the number of private records."""
-    if model.protect == "records" and isinstance(X, pl.DataFrame):
-        X = X.height
     with public_computation():
         plan: Plan = model.plan(X, groups=people, **(exposures or {}))
         if not np.all(np.isfinite(plan.starting_error)):

@@ -4,15 +4,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
+from rich.table import Table
 
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on
-from privgp.command.io.files import shown_name, suffix_of, whole_file
+from privgp.command.io.files import shown_name, suffix_of, whole_file, write_json, write_text
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
+from privgp.command.options import ReleaseFiles
 from privgp.models.load import NOTICE_RECORDS, save
 from privgp.models.published import LONGEST, Published
 from privgp.privacy.guarantee import Guarantee
@@ -26,12 +27,10 @@ NEEDS = "--page needs more packages: pip install privgp[server]."
 
 @dataclass(frozen=True)
 class Results:
-    """The files to write; ``force``: whether they may replace others."""
+    """The files to write, and what the output is called."""
 
     release: Path
-    certificate: Path | None
-    plot: Path | None
-    force: bool
+    beside: ReleaseFiles
     name: str | None = None
     units: str | None = None
     holder: Mapping[str, str] | None = None
@@ -52,29 +51,28 @@ class Results:
         if not known and (self.name or output):
             model.name_output(self.name or output, self.units, output or None)
         step("Writing the release")
-        save(model, self.release, overwrite=self.force)
+        save(model, self.release, overwrite=self.beside.force)
         saved.append(self.release)
         step("Drawing and certifying")
-        if self.certificate is not None:
-            write_certificate(model, self.certificate, self.holder)
-        if self.plot is not None:
-            write_picture(model.plot(), self.plot)
+        if self.beside.certificate is not None:
+            write_certificate(model, self.beside.certificate, self.holder)
+        if self.beside.plot is not None:
+            write_picture(model.plot(), self.beside.plot)
 
     def tell(
         self,
         guarantee: Guarantee,
         request: Request,
-        facts: dict[str, Any] | None = None,
-        *first: Any,
+        facts: Mapping[str, object] | None = None,
+        *first: str | Table,
         as_json: bool,
     ) -> None:
         """Say what was released; ``facts`` and ``first``: what a command adds, the latter on top."""
-        files = {"Certificate": self.certificate, "Plot": self.plot}
-        written = [f"{name}: {path}" for name, path in files.items() if path is not None]
+        files = {"certificate": self.beside.certificate, "plot": self.beside.plot}
+        written = [f"{name.capitalize()}: {path}" for name, path in files.items() if path]
         released = {
             "release": self.release,
-            "certificate": self.certificate,
-            "plot": self.plot,
+            **files,
             "contains_inputs": [] if request.inputs_are_private else request.input_names,
             "guarantee": json.loads(guarantee.to_json()),
             "spent": True,
@@ -111,16 +109,16 @@ def read_holder(path: Path | None) -> dict[str, str] | None:
 
 def write_template(path: Path) -> None:
     """A JSON file with every field that only the data holder can fill in."""
-    with whole_file(path) as part:
-        part.write_text(json.dumps(holder_fields(None), indent=2) + "\n", encoding="utf-8")
+    write_json(path, holder_fields(None))
 
 
 def write_certificate(model: object, path: Path, holder: Mapping[str, str] | None = None) -> None:
     """What was promised, as a page for people or as JSON for programs by the file's ending."""
     facts = certificate(model, holder=holder)
-    text = page(facts) if path.suffix == ".html" else json.dumps(facts, indent=2) + "\n"
-    with whole_file(path) as part:
-        part.write_text(text, encoding="utf-8")
+    if path.suffix == ".html":
+        write_text(path, page(facts))
+    else:
+        write_json(path, facts)
 
 
 def write_picture(figure: Figure, path: Path) -> None:
@@ -173,5 +171,4 @@ def write_page(release: Release, path: Path, name: str, label: str | None) -> No
         text = render_release(release, label or release.label(""), name)
     except Refused as refused:
         raise Refusal(refused.sentence) from None
-    with whole_file(path) as part:
-        part.write_text(text, encoding="utf-8")
+    write_text(path, text)

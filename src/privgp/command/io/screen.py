@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,11 @@ def warn(sentences: Sequence[str]) -> None:
 
 
 def tell(
-    facts: dict[str, Any], lines: Sequence[Any], guarantee: Guarantee | None, *, as_json: bool
+    facts: Mapping[str, object],
+    lines: Sequence[str | Table],
+    guarantee: Guarantee | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Say what was done, and whether it is a simulation: the facts as one JSON object, or the
     lines, sentences and tables of rich, for people. ``guarantee``: None if nothing was released."""
@@ -150,17 +154,9 @@ def _value_of(option: FromTyper, ctx: FromTyper) -> str:
 @contextmanager
 def show_blocks() -> Iterator[Callable[[int, int], None]]:
     """A bar of blocks of rows that are done, of how many, on the error stream of a terminal."""
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with terminal_bar() as bar:
         task = bar.add_task("Blocks of rows", total=None)
-
-        def done(blocks: int, total: int) -> None:
-            bar.update(task, completed=blocks, total=total)
-
-        yield done
+        yield lambda blocks, total: bar.update(task, completed=blocks, total=total)
 
 
 @contextmanager
@@ -184,7 +180,7 @@ def terminal_bar() -> Progress:
     )
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """As JSON can hold it: paths become text, numbers that are not finite null."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}

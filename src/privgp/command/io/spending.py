@@ -15,8 +15,15 @@ from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phr
 from privgp.command.io.columns import as_table, input_names
 from privgp.command.io.files import open_own
 from privgp.command.io.kinds import known_kinds, levels_of
-from privgp.command.io.request import KnownRequest, Request, make_plan, public_computation
+from privgp.command.io.request import (
+    KnownRequest,
+    People,
+    Request,
+    make_plan,
+    public_computation,
+)
 from privgp.command.io.screen import Step, show_blocks
+from privgp.command.options import Charge
 from privgp.ledger.errors import LedgerError
 from privgp.models.load import load, save
 from privgp.models.published import Published
@@ -43,15 +50,16 @@ from privgp.types import Array, TableError
 Measure = Callable[[], Published]
 
 
-def prepare_release(request: Request, output: str, path: Path, step: Step) -> Measure:
+def prepare_release(request: Request, path: Path, step: Step) -> Measure:
     """Read the table, plan and rehearse; what is handed back spends."""
     step("Reading the table")
     if request.in_parts:
-        return _prepare_in_parts(request, output, path, step)
-    X, people, y = request.all_columns(output)
+        return _prepare_in_parts(request, path, step)
+    X, people, y = request.all_columns()
     model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
-    plan = request.plan or request.with_column_names(make_plan(model, X, people, exposures))
+    rows = X.height if request.inputs_are_private else X
+    plan = request.plan or request.with_column_names(make_plan(model, rows, people, exposures))
     rehearse(model, X, people, path, plan, request.plan_path, exposures)
 
     def measure() -> Published:
@@ -62,9 +70,9 @@ def prepare_release(request: Request, output: str, path: Path, step: Step) -> Me
     return measure
 
 
-def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> Measure:
+def _prepare_in_parts(request: Request, path: Path, step: Step) -> Measure:
     """The same for a table that is read in parts."""
-    table, model = request.table(output), request.model()
+    table, model = request.table(private=True), request.model()
     step("Planning and rehearsing")
     plan = request.plan or request.with_column_names(make_plan(model, table.inputs, table.groups))
     with rehearsal(clone(model), path, request.plan_path) as trial:
@@ -88,9 +96,9 @@ def _prepare_in_parts(request: Request, output: str, path: Path, step: Step) -> 
 def rehearse(
     model: Published,
     X: pl.DataFrame,
-    people: Any,
+    people: People,
     path: Path,
-    plan: Any = None,
+    plan: Plan | None = None,
     plan_path: Path | None = None,
     exposures: Mapping[str, Array] | None = None,
 ) -> None:
@@ -166,11 +174,9 @@ IN_OPTIONS = {
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateRequest(KnownRequest):
-    """``released``: the model of the file; ``names``: of the input columns; ``further``: budget for
-    the same rows, None for new people."""
+    """``released``: the model of the file; ``further``: budget for the same rows, None for new people."""
 
     released: Published
-    names: tuple[str, ...]
     further: Further
     elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
 
@@ -184,7 +190,7 @@ class UpdateRequest(KnownRequest):
         groups: str | None,
         exposure: str | None,
         further: Further,
-        seed: int | None,
+        charge: Charge,
         **written: Any,
     ) -> Self:
         """``written``: the format of the table, and what is done about missing values."""
@@ -194,14 +200,10 @@ class UpdateRequest(KnownRequest):
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
         return cls(
-            released=model, names=names, further=further, data=data, inputs=",".join(names),
-            output=output, groups=groups, epsilon=epsilon, delta=delta, exposure=exposure, seed=seed,
+            released=model, names=names, further=further, data=data, inputs="",
+            output=output, groups=groups, epsilon=epsilon, delta=delta, exposure=exposure, charge=charge,
             **cls.said(model._released.parameters, release, "update it in Python"), **written,
         )  # fmt: skip
-
-    @property
-    def input_names(self) -> list[str]:
-        return [*self.names]
 
     @property
     def columns(self) -> None:
@@ -230,21 +232,21 @@ class UpdateRequest(KnownRequest):
         return {here[name]: levels for name, levels in levels_of(inputs).items()}
 
     def model(self) -> Published:
-        released: Published = self.released.set_params(random_state=self.seed)
+        released: Published = self.released.set_params(random_state=self.charge.seed)
         released._noted = self.table_assumptions
         return released
 
 
-def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) -> Measure:
+def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
     """Read the table and rehearse; what is handed back spends."""
     step("Reading the table")
-    X, people, y = request.all_columns(output)
+    X, people, y = request.all_columns()
     model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
     rehearse_update(model, X, people, path, request.further, exposures)
 
     def measure() -> Published:
-        model.set_params(ledger=request.account)
+        model.set_params(ledger=request.charge.account)
         _measure(model, X, y, people, request.further, exposures)
         return model
 
@@ -254,7 +256,7 @@ def prepare_update(request: UpdateRequest, output: str, path: Path, step: Step) 
 def rehearse_update(
     model: Published,
     X: pl.DataFrame,
-    people: Any,
+    people: People,
     path: Path,
     further: Further,
     exposures: Mapping[str, Array],
@@ -276,7 +278,12 @@ def _refuse_as_options() -> Iterator[None]:
 
 
 def _measure(
-    model: Published, X: Any, y: Any, people: Any, further: Further, exposures: Mapping[str, Array]
+    model: Published,
+    X: pl.DataFrame,
+    y: Any,
+    people: People,
+    further: Further,
+    exposures: Mapping[str, Array],
 ) -> None:
     """New people's rows, or the same again with a further budget."""
     rows = as_table(model._released.names, X)  # under the names that the model knows
