@@ -82,7 +82,7 @@ def unpack_model(content: bytes) -> Any:
 def notice(model: Published) -> str:
     """What a file of this model holds of X."""
     release: Release = model._released
-    if release.parameters.protect == "records":
+    if not release.parameters.holds_inputs:
         return NOTICE_RECORDS
     made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
     streamed = made is not None and made.strategy.distinct_inputs is None

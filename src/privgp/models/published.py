@@ -83,7 +83,7 @@ class Published(Queries, SpendsAtFit):
         from privgp.models.load import notice, save
 
         save(self, path, overwrite=overwrite)
-        if self.protect == "outputs":
+        if self._released.parameters.holds_inputs:
             warnings.warn(notice(self), UserWarning, stacklevel=2)
 
     def certificate(

@@ -13,13 +13,13 @@ ASSUMPTIONS = (
 )
 
 
-def density_guarantee(plan: Plan, bins: int, *, simulated: bool) -> Guarantee:
+def density_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
     """The guarantee of noisy sums of the numbers of points in the bins of a grid.
 
     Replacing one point moves two counts by 1, so every sum of counts with weights of norm at most 1 by
     at most 2: what the plan states as the change of one output.
     """
-    size = plan.strategy.size
+    size, bins = plan.strategy.size, plan.rows
     totals = f"{size} noisy total{'s' if size > 1 else ''} of the numbers of points in {bins} bins"
     return promise(
         POINTS,
