@@ -334,7 +334,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         given = [name for name, value in others.items() if value is not None]
         if len(named) > 1 or given:
             what = given[0] if given else "another outcome"
-            raise ValueError(f"{what} does not go with Presence(), which counts records one by one.")
+            raise ValueError(
+                f"{what} does not go with Presence(), which counts records one by one."
+            )
         kept = {name: getattr(self, name) for name in OF_POINTS}
         return NamedPoints(**kept, outcome_name=next(iter(named)))
 
@@ -343,8 +345,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         try:
             points.fit(table, plan=plan)
         finally:
-            spent = {name: vars(points)[name] for name in SPENT if name in vars(points)}
-            vars(self).update(spent)
+            for name in SPENT:
+                if name in vars(points):
+                    setattr(self, name, vars(points)[name])
         self.plan_ = points.plan_
         return self._hold(points._released)
 

@@ -349,7 +349,7 @@ class DensityParameters(Parameters):
         names = ("epsilon", "delta", "kernel", "columns", "hyperparameters", "mechanism")
         kept = {name: given[name] for name in names}
         own = [n for n, is_number in zip(self.bins, self.grid.has_length, strict=True) if is_number]
-        return {**kept, "x_bounds": self.x_bounds, "bins": (own or [None])[0]}
+        return {**kept, "x_bounds": self.x_bounds, "bins": next(iter(own), None)}
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)

@@ -98,9 +98,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return "records"
 
     @from_inputs_alone
-    def plan(
-        self, X: Table | int, *, groups: None = None, exposure: Table | None = None
-    ) -> Plan:
+    def plan(self, X: Table | int, *, groups: None = None, exposure: Table | None = None) -> Plan:
         """What a ``fit`` would measure, and how accurate the intensity would be. Spends nothing.
 
         Parameters
@@ -179,7 +177,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         """
         rows = self._locate(X)
         with one_thread(), np.errstate(divide="ignore"):
-            return np.log(self._medians(rows) * self._exposed(rows)) - np.log(self._total)
+            found = np.log(self._medians(rows) * self._exposed(rows)) - np.log(self._total)
+        return np.asarray(found)
 
     def score(self, X: Table, y: UserData = None) -> float:
         """The total log density of the rows of X. On private points it is not private."""

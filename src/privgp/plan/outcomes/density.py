@@ -119,7 +119,7 @@ class PointBins(Grid):
         found = np.bincount(place[kept], amounts[kept], len(self.places))
         if not found.sum() > 0.0:
             raise ValueError("exposure must be positive somewhere in the declared domain.")
-        return np.maximum(found, LEAST_EXPOSED * found.mean())
+        return np.asarray(np.maximum(found, LEAST_EXPOSED * found.mean()))
 
     def quadrature(self) -> tuple[Array, Array]:
         """Points and weights that integrate over the domain: Gauss and Legendre's in the halves of every
@@ -146,7 +146,9 @@ def lengths(inputs: Inputs | None, coordinates: int) -> Any:
     """Whether a coordinate is a length, and not one of a category, (coordinates,)."""
     if inputs is None:
         return np.ones(coordinates, dtype=bool)
-    each = [column.width == column.name_count and column.most == np.inf for column in inputs.columns]
+    each = [
+        column.width == column.name_count and column.most == np.inf for column in inputs.columns
+    ]
     return np.repeat(each, inputs.widths)
 
 
