@@ -133,7 +133,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             weighted mean at every input.
 
         """
-        points = self._points_model(sample_weight)
+        points = _points_model(self, sample_weight)
         if points is not None:
             return points.plan(table)
         given = columns_of(self, table)
@@ -170,9 +170,10 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             weighted mean at every input.
 
         """
-        points = self._points_model(sample_weight)
+        points = _points_model(self, sample_weight)
         if points is not None:
-            return self._fit_points(points, table, plan)
+            _fit_points(self, points, table, plan)
+            return self
         given = columns_of(self, table)
         self._check_domain()
         known = self._input_names(given, inputs, sample_weight)
@@ -231,7 +232,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Measure rows of new people; with a ``budget``, the same rows again."""
         check_is_fitted(self)
-        if self._points_model(weights) is not None:
+        if _points_model(self, weights) is not None:
             raise ValueError(ONCE)
         given = columns_of(self, table)
         X, groups, beside = self._rows(
@@ -324,32 +325,6 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         return plot_several(self, None, figure, observation, points)
-
-    def _points_model(self, weights: UserData) -> NamedPoints | None:
-        """The model of where records lie, if that is the outcome; None where columns hold outcomes."""
-        named = self._outcomes_by_name()
-        if all(each.column for each in named.values()):
-            return None
-        others = {"groups": self.groups, "sample_weight": weights, "targets": self.targets}
-        given = [name for name, value in others.items() if value is not None]
-        if len(named) > 1 or given:
-            what = given[0] if given else "another outcome"
-            raise ValueError(
-                f"{what} does not go with Presence(), which counts records one by one."
-            )
-        kept = {name: getattr(self, name) for name in OF_POINTS}
-        return NamedPoints(**kept, outcome_name=next(iter(named)))
-
-    def _fit_points(self, points: NamedPoints, table: UserData, plan: Plan | None) -> Self:
-        """Become what a model of where records lie releases; what it spent is kept if that fails."""
-        try:
-            points.fit(table, plan=plan)
-        finally:
-            for name in SPENT:
-                if name in vars(points):
-                    setattr(self, name, vars(points)[name])
-        self.plan_ = points.plan_
-        return self._hold(points._released)
 
     def _outcomes_by_name(self) -> dict[str, Outcome]:
         """The outcomes by name."""
@@ -545,3 +520,29 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return MixedParameters.from_outcomes(
             given, columns, each, tuple(named), tuple(o.exposure or "" for o in named.values())
         )
+
+
+def _points_model(model: PrivateGP, weights: UserData) -> NamedPoints | None:
+    """The model of where records lie, if that is the outcome; None where columns hold outcomes."""
+    named = model._outcomes_by_name()
+    if all(each.column for each in named.values()):
+        return None
+    others = {"groups": model.groups, "sample_weight": weights, "targets": model.targets}
+    given = [name for name, value in others.items() if value is not None]
+    if len(named) > 1 or given:
+        what = given[0] if given else "another outcome"
+        raise ValueError(f"{what} does not go with Presence(), which counts records one by one.")
+    kept = {name: getattr(model, name) for name in OF_POINTS}
+    return NamedPoints(**kept, outcome_name=next(iter(named)))
+
+
+def _fit_points(model: PrivateGP, points: NamedPoints, table: UserData, plan: Plan | None) -> None:
+    """Become what a model of where records lie releases; what it spent is kept if that fails."""
+    try:
+        points.fit(table, plan=plan)
+    finally:
+        for name in SPENT:
+            if name in vars(points):
+                setattr(model, name, vars(points)[name])
+    model.plan_ = points.plan_
+    model._hold(points._released)
