@@ -7,7 +7,7 @@ QUIET_BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Compiled tests are kept: without, every worker compiles all of them at every run.
 COMPILED := PYTHONDONTWRITEBYTECODE=
 
-.PHONY: test demo lint docs stories wheel-check pictures papers papers-quick bench bench-accuracy \
+.PHONY: test demo lint docs reference stories wheel-check pictures papers papers-quick bench bench-accuracy \
   bench-calibration bench-peers bench-suite \
   bench-load bench-kills fuzz lowest steady setup lock clean
 .DEFAULT_GOAL := test
@@ -57,6 +57,10 @@ pictures: setup
 # The site, into site/: any broken link or unreadable page is an error.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The reference, from docstrings, options and rules.
+reference: setup
+	$(BIN)/python -m website.reference
 
 # The notebooks of the documentation, run, and their pictures made anew.
 stories: setup

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
 
-from benchmarks import made_up
+from benchmarks import ideas, made_up
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, HERE = ROOT / "docs", ROOT / "docs" / "pictures"
@@ -122,6 +122,7 @@ def schedule(path: Path) -> None:
 DRAWN: dict[str, Callable[[Path], None]] = {
     "curve": made_up.curve,
     "plan": lambda _: of_page("plan", "tutorial.md"),
+    **ideas.PICTURES,
     "classes": made_up.classes,
     "tables": made_up.tables,
     "attack": made_up.attack,
@@ -163,7 +164,7 @@ def main() -> None:
     os.chdir(ROOT)
     for name in [name for name in names if name in DRAWN]:
         with told(name):
-            DRAWN[name](HERE / f"{name}.png")
+            DRAWN[name](HERE / f"{name}{'.svg' if name in ideas.PICTURES else '.png'}")
     of_papers = [name for name in names if name in OF_PAPERS]
     if of_papers:
         with told("figures of the papers"):

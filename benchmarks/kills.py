@@ -2,9 +2,10 @@
 
     python -m benchmarks.kills --kills 50 [--ledger postgresql://…]
 
-Analysts go on asking through all of it, each question with its own Idempotency-Key. In the end every
-answer that anybody saw must have been charged, once; every question asked again must get the same
-bytes; every job must have ended; and the ledger must be whole.
+Analysts go on asking through all of it, each question with its own Idempotency-Key. Others ask with keys
+that are revoked a moment later. In the end every answer that anybody saw must have been charged, once; every
+question asked again must get the same bytes; every job must have ended, those of revoked keys too; and the
+ledger must be whole.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ DATASET = {
     "name": "visits", "inputs": ["age"], "public_inputs": ["age"], "output": "cost", "bounds": [0, 5000],
     "epsilon": 4.0, "delta": 1e-5, "reserve": 3.0,
 }  # fmt: skip
+
+
+RELEASES = "/api/datasets/visits/releases"
 
 
 class Server:
@@ -106,6 +110,7 @@ class Seen:
 
     asked: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     answers: dict[str, tuple[str, str]] = field(default_factory=dict)
+    revoked: list[str] = field(default_factory=list)  # jobs of keys that were revoked
     lost: int = 0  # requests that got no answer
 
 
@@ -116,7 +121,7 @@ class Asking(threading.Thread):
         super().__init__(name=name)
         self.server, self.ask, self.seen = server, ask, Seen()
         self.client = server.client()
-        self.over = threading.Event()
+        self.over, self.rng = threading.Event(), random.Random(name)
         self.problem: BaseException | None = None
 
     def run(self) -> None:
@@ -165,14 +170,36 @@ class Over(Exception):
 
 
 def ask_release(asking: Asking, key: str) -> None:
+    plan = approved_plan(asking)
+    if plan:
+        job = asking.post(key, RELEASES, {"plan": plan})
+        asking.seen.answers[key] = (job["result"], read(asking, job["result"]))
+
+
+def ask_and_revoke(asking: Asking, key: str) -> None:
+    """Ask for a release with a key that is revoked before it is there, or just after."""
+    body = {"name": "for a moment", "role": "analyst", "datasets": ["visits"]}
+    made = asking.sent("POST", "/api/keys", json=body).json()
+    own = {"Authorization": f"Bearer {made['key']}"}
+    plan = approved_plan(asking)
+    if plan:
+        headers = {"Idempotency-Key": key, **own}
+        job = asking.sent("POST", RELEASES, json={"plan": plan}, headers=headers).json()
+        asking.seen.revoked.append(job["id"])
+        time.sleep(asking.rng.uniform(0.0, 1.5))
+        asking.sent("DELETE", f"/api/keys/{made['id']}")
+        answer = asking.sent("GET", f"/api/jobs/{job['id']}", headers=own)
+        assert answer.status_code == 401, answer.text
+        asking.finished(asking.sent("GET", f"/api/jobs/{job['id']}").json())
+
+
+def approved_plan(asking: Asking) -> str:
+    """The number of a plan that may be carried out; empty if its job was stopped."""
     job = asking.sent("POST", "/api/datasets/visits/plans", json=PLAN).json()
     plan = asking.finished(job)
-    if plan["state"] != "done":
-        return
-    asking.sent("POST", f"/api/plans/{plan['result']}/approve")
-    body = {"plan": plan["result"]}
-    job = asking.post(key, "/api/datasets/visits/releases", body)
-    asking.seen.answers[key] = (job["result"], read(asking, job["result"]))
+    if plan["state"] == "done":
+        asking.sent("POST", f"/api/plans/{plan['result']}/approve")
+    return str(plan["result"])
 
 
 def ask_function(asking: Asking, key: str) -> None:
@@ -210,7 +237,8 @@ def killed(folder: Path, kills: int, ledger: str | None = None, seed: int = 0) -
 def _killed(server: Server, kills: int, rng: random.Random) -> dict[str, int]:
     server.start()
     register(server)
-    askers = [Asking(server, "release", ask_release), Asking(server, "function", ask_function)]
+    asks = {"release": ask_release, "function": ask_function, "revoked": ask_and_revoke}
+    askers = [Asking(server, name, ask) for name, ask in asks.items()]
     for each in askers:
         each.start()
     try:
@@ -252,9 +280,11 @@ def _checked(server: Server, askers: list[Asking]) -> dict[str, int]:
                 job["result"], digest,
             ), "an answer changed"  # fmt: skip
             number += 1
+    revoked = [_take_over(each, job) for each in askers for job in each.seen.revoked]
     charged = [entry.key for entry in account.entries() if entry.kind == CHARGE]
     assert len(charged) == len({*charged}), "something was charged twice"
     paid = {f"job {job}" for each in askers for job, _ in each.seen.answers.values()}
+    paid |= {f"job {job}" for each in askers for job in each.seen.revoked}
     assert paid == {*charged}, "an answer was not charged, or a charge has no answer"
     assert server.work.ledger.verify()
     with server.client() as client:
@@ -262,7 +292,18 @@ def _checked(server: Server, askers: list[Asking]) -> dict[str, int]:
         assert told["whole"], told
     _wait_until(lambda: server.jobs(WAITING, RUNNING) == 0)
     lost = sum(each.seen.lost for each in askers)
-    return {"asked": number, "charged": len(charged), "requests without an answer": lost}
+    keys = {"of revoked keys": len(revoked), "stopped": sum(revoked)}
+    return {"asked": number, **keys, "charged": len(charged), "requests without an answer": lost}
+
+
+def _take_over(asking: Asking, number: str) -> bool:
+    """Whether the job of a revoked key was stopped; a custodian carries it out then."""
+    job = asking.finished(asking.sent("GET", f"/api/jobs/{number}").json())
+    stopped = bool(job["state"] == "failed")
+    while job["state"] == "failed":
+        job = asking.finished(asking.sent("POST", f"/api/jobs/{number}/retry").json())
+    read(asking, job["result"])
+    return stopped
 
 
 def main() -> None:

@@ -33,8 +33,9 @@ CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 20
 MOST = 10_000  # points of one request
 ROWS = 200
 PLAN = {"epsilon": 1.0, "delta": 1e-6}
+INPUTS = ["age", "bmi"]
 DATASET = {
-    "name": "visits", "inputs": ["age"], "public_inputs": ["age"], "output": "cost", "bounds": [0, 5000],
+    "name": "visits", "inputs": INPUTS, "public_inputs": INPUTS, "output": "cost", "bounds": [0, 5000],
     "epsilon": 2.0, "delta": 1e-5,
 }  # fmt: skip
 
@@ -52,8 +53,8 @@ class Client:
     def __init__(
         self, server: Server, release: str, points: int, *, interval: bool = False
     ) -> None:
-        ages = np.linspace(20.0, 60.0, points)[:, None].tolist()
-        self.body = json.dumps({"points": ages, "interval": interval}).encode("ascii")
+        asked = {"points": points_of(points).tolist(), "interval": interval}
+        self.body = json.dumps(asked).encode("ascii")
         self.headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
         self.path = f"/api/releases/{release}/predict"
         self.port = server.port
@@ -67,9 +68,19 @@ class Client:
         return answer.status
 
 
+def points_of(count: int) -> np.ndarray:
+    """Ages and body mass indices that fill their ranges evenly."""
+    place = np.arange(count)
+    return np.column_stack(
+        [20.0 + 40.0 * (place + 0.5) / count, 18.0 + 17.0 * (0.618034 * place % 1.0)]
+    )
+
+
 def released(server: Server) -> str:
     """The number of a release of a table of its own."""
-    table = "age,cost\n" + "\n".join(f"{20 + 0.2 * i},{1000 + 37 * i % 900}" for i in range(ROWS))
+    rows = zip(points_of(ROWS), range(ROWS), strict=True)
+    lines = [f"{age},{bmi},{1000 + 37 * i % 900}" for (age, bmi), i in rows]
+    table = "\n".join([",".join([*INPUTS, "cost"]), *lines])
     with server.client() as client:
 
         def finished(job: dict[str, Any]) -> str:
@@ -92,7 +103,7 @@ def throughput(server: Server, release: str) -> dict[str, float]:
     """Predictions a second, the server's and the bare model's in turns; the median of the turns."""
     with server.client() as client:
         model = unpack_model(client.get(f"/api/releases/{release}/file").content)
-    X = np.linspace(20.0, 60.0, POINTS)[:, None]
+    X = points_of(POINTS)
     named = pl.DataFrame(X, schema=[*map(str, model.feature_names_in_)], orient="row")
     asking = Client(server, release, POINTS)
     asking.ask()

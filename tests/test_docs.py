@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
-import operator
 import re
 import shlex
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from sklearn.dummy import DummyClassifier
 
-import privgp
 from papers.__main__ import NAMES
 from papers.__main__ import app as papers_app
-from privgp.audit import Membership, Promise, TradeOff
 from privgp.command import main
 from privgp.release.certificate import SCHEMA
-from tests.command.running import subcommands
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -170,19 +163,6 @@ def test_the_navigation_has_every_page_once():
     assert len(set(listed)) == len(listed)
 
 
-# The reference: everything public is on the page, and everything on the page is there.
-
-
-def section(title: str, page: str = "api.md") -> str:
-    """The text under a heading, up to the next of the same or a higher rank."""
-    text = read(DOCS / page)
-    found = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
-    assert found, f"{page} has no heading {title!r}"
-    after = text[found.end() :]
-    following = re.search(rf"^#{{1,{len(found[1])}}} ", after, re.MULTILINE)
-    return after[: following.start()] if following else after
-
-
 def first_cells(text: str) -> set[str]:
     """The names in the first column of the tables of a section."""
     return {
@@ -190,151 +170,6 @@ def first_cells(text: str) -> set[str]:
         for cell in re.findall(r"^\| (`[^|]+`)", text, re.MULTILINE)
         for name in re.findall(r"`([\w.]+)[^`]*`", cell)
     }
-
-
-def public_names(thing: Any) -> set[str]:
-    """Fields, properties and methods that a class or a base of the project defines."""
-    ours = [base for base in thing.__mro__ if base.__module__.startswith("privgp")]
-    names = {name for base in ours for name in vars(base) if not name.startswith("_")}
-    if dataclasses.is_dataclass(thing):
-        names |= {field.name for field in dataclasses.fields(thing)}
-    return names
-
-
-def assert_signature(function: Any, text: str, shown_as: str) -> None:
-    """The page shows a call with every parameter, in order and with its default."""
-    blocks = [block for language, _, block in blocks_of(text) if language == "text"]
-    (shown,) = (block for block in blocks if block.startswith(shown_as))
-    at = 0
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name == "self" or parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            continue
-        plain = parameter.default is inspect.Parameter.empty
-        wanted = name if plain else f"{name}={shown_default(parameter.default)}"
-        found = re.compile(rf"[(\s]{re.escape(wanted)}[,)]").search(shown, at)
-        assert found, f"{shown_as}: {wanted}"
-        at = found.end() - 1
-
-
-def shown_default(value: Any) -> str:
-    if inspect.isfunction(value):
-        return value.__name__
-    return f'"{value}"' if isinstance(value, str) else re.sub(r"e([+-])0", r"e\1", repr(value))
-
-
-@pytest.mark.parametrize("name", privgp.__all__)
-def test_the_reference_has_every_public_name(name):
-    assert re.search(rf"^##+ .*`(privgp\.)?{name}\b", read(DOCS / "api.md"), re.MULTILINE)
-
-
-CALLS = {
-    "PrivateGPRegressor": "PrivateGPRegressor plan epsilon_for fit predict interval plot save "
-    "certificate",
-    "PrivateGPClassifier": "PrivateGPClassifier plan fit predict_proba interval plot",
-    "PrivateGP": "PrivateGP plan fit predict",
-    "PrivateFunction": "PrivateFunction fit release plot save_state load_state",
-    "PrivateBayesSearchCV": "PrivateBayesSearchCV plan fit predict",
-    "PrivateGridSearchCV": "PrivateGridSearchCV fit describe",
-    "PosteriorPaths": "PosteriorPaths guarantee_for calibrate fit release excursion",
-    "BinnedMeans": "BinnedMeans fit predict",
-    "BinnedGP": "BinnedGP predict",
-    "Plan": "expected_std expected_error plot",
-    "Ledger": "Ledger open verify",
-    "Account": "charge answer",
-    "compose": "compose",
-    "load": "load",
-    "audit.trade_off": "trade_off",
-    "audit.membership": "membership",
-    "audit.path_promise": "path_promise",
-}
-
-
-@pytest.mark.parametrize(
-    ("title", "call"), [(title, call) for title, calls in CALLS.items() for call in calls.split()]
-)
-def test_the_reference_shows_signatures_as_they_are(title, call):
-    thing = operator.attrgetter(title)(privgp)
-    function = thing if title.endswith(call) else getattr(thing, call)
-    assert_signature(function, section(f"`{title}`"), f"{call}(")
-
-
-@pytest.mark.parametrize(
-    ("name", "parameter"),
-    [
-        (kind.__name__, parameter)
-        for kind in (
-            privgp.PrivateGPRegressor,
-            privgp.PrivateGPClassifier,
-            privgp.PrivateGP,
-            privgp.PrivateBayesSearchCV,
-            privgp.PrivateGridSearchCV,
-        )
-        for parameter in inspect.signature(kind).parameters
-    ],
-)
-def test_the_reference_explains_every_parameter(name, parameter):
-    assert parameter in first_cells(section(f"`{name}`"))
-
-
-def test_the_reference_has_the_attributes_of_the_bayesian_search():
-    model = DummyClassifier()
-    search = privgp.PrivateBayesSearchCV(
-        model, {"random_state": [0, 1]}, epsilon=1, delta=0.1, n_iter=1, random_state=0
-    )
-    search.fit([[0], [1]], [0, 1], X_val=[[0], [1]], y_val=[0, 1])
-    fitted = {name for name in vars(search) if name.endswith("_")}
-    assert fitted <= first_cells(section("`PrivateBayesSearchCV`"))
-
-
-@pytest.mark.parametrize("kind", [privgp.BinnedMeans, privgp.BinnedGP])
-def test_the_reference_has_the_baselines_as_they_are(kind):
-    rows = np.linspace(0.0, 1.0, 5)[:, None]
-    model = kind(y_bounds=(0, 1), random_state=0).fit(rows, rows[:, 0].copy())
-    fitted = {n for n in vars(model) if n.endswith("_") and not n.startswith("_")}
-    title = f"`{kind.__name__}`"
-    described = first_cells(section(title)) | first_cells(section("`BinnedMeans`"))
-    assert fitted | {*inspect.signature(kind).parameters} <= described
-    assert first_cells(section(title)) - fitted <= {*inspect.signature(kind).parameters} | {
-        "feature_names_in_"
-    }
-
-
-def test_the_reference_has_the_regressor_as_it_is():
-    rows = np.linspace(0.0, 1.0, 5)[:, None]
-    model = privgp.PrivateGPRegressor(y_bounds=(0, 1), hyperparameters="fixed", random_state=0)
-    model.fit(rows, rows[:, 0].copy())
-    fitted = {name for name in vars(model) if name.endswith("_")} | {"plan_summary_"}
-    known = fitted | {*inspect.signature(privgp.PrivateGPRegressor).parameters}
-    described = first_cells(section("`PrivateGPRegressor`"))
-    assert described - known <= {"feature_names_in_", "output_names_"}
-    assert {"guarantee_", "plan_", "measurements_", "kernel_", "noise_variance_"} <= described
-    assert fitted <= described
-
-
-@pytest.mark.parametrize(
-    ("kind", "title"),
-    [
-        (privgp.Plan, "`Plan`"),
-        (privgp.Guarantee, "`Guarantee`"),
-        (TradeOff, "`audit.TradeOff`"),
-        (Membership, "`audit.Membership`"),
-        (Promise, "`audit.Promise`"),
-    ],
-    ids=["Plan", "Guarantee", "TradeOff", "Membership", "Promise"],
-)
-def test_the_reference_has_the_attributes_of_values_as_they_are(kind, title):
-    assert first_cells(section(title)) == public_names(kind)
-
-
-@pytest.mark.parametrize("name", sorted(subcommands()))
-def test_the_reference_has_every_option_of_every_subcommand(name):
-    text = section(f"`privgp {name}`")
-    told = [p for p in subcommands()[name].params if not getattr(p, "hidden", False)]
-    wanted = {option for p in told for option in p.opts if "--" in option}
-    shown = set(re.findall(r"--[a-z][a-z-]*", text)) | {"--help"}
-    assert wanted <= shown
-    opposites = {option for p in told for option in p.secondary_opts}
-    assert shown <= wanted | opposites | {"--help"}
 
 
 def test_the_gallery_has_every_name_and_option_of_the_papers():

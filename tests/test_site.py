@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import os
@@ -316,31 +315,3 @@ def test_the_picture_and_the_words_of_the_tutorial_are_of_its_own_data(
     (block,) = re.findall(r"```text\n(Budget: .*?)```", shown, re.DOTALL)
     form = re.escape(block).replace(re.escape("..."), ".*")
     assert re.search(form, capsys.readouterr().out)
-
-
-# The reference: every public name, and every method that somebody may call.
-
-SHOWN = re.compile(
-    r"^::: ([\w.]+)\.(\w+)\n(?:    options:\n      members: \[(.*)\]\n)?", re.MULTILINE
-)
-REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-PARTS = {name: (home, members) for home, name, members in SHOWN.findall(REFERENCE)}
-
-
-def methods_of(kind: type) -> set[str]:
-    ours = [base for base in kind.__mro__ if base.__module__.startswith("privgp")]
-    return {
-        name
-        for base in ours
-        for name, value in vars(base).items()
-        if not name.startswith(("_", "set_")) and (inspect.isroutine(value) or hasattr(value, "fn"))
-    }
-
-
-@pytest.mark.parametrize("name", sorted({*privgp.__all__, *privgp.audit.__all__} - {"audit"}))
-def test_the_reference_shows_every_public_name_with_its_methods(name):
-    home, members = PARTS[name]
-    thing = getattr(importlib.import_module(home), name)
-    assert thing is getattr(privgp, name, getattr(privgp.audit, name, None))
-    if members:
-        assert methods_of(thing) <= set(members.split(", "))

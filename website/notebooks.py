@@ -1,4 +1,4 @@
-"""Notebooks as pages: their text as it is, their code as blocks. The notebook itself can be fetched."""
+"""Notebooks as pages: their text as it is, their code and what it printed as blocks. The notebook itself can be fetched."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ def page_of(notebook: Path) -> str:
     for cell in others:
         code = cell.cell_type == "code"
         parts.append(f"```python\n{cell.source}\n```" if code else cell.source)
+        printed = "".join(output.get("text", "") for output in cell.get("outputs", []))
+        parts += [f"```text\n{printed.rstrip()}\n```"] if printed else []
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Run the notebooks of docs/notebooks, and keep their pictures in docs/pictures."""
+"""Run the notebooks of docs/notebooks: their text outputs stay in them, their pictures in docs/pictures."""
 
 from __future__ import annotations
 
@@ -12,22 +12,41 @@ from nbclient import NotebookClient
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 STORIES = sorted((DOCS / "notebooks").glob("*.ipynb"))
+ANY_NOTEBOOK = cast(Any, nbformat)
+
+
+def execute(story: Path, folder: Path) -> Any:
+    """The notebook after its cells ran in a folder, where its files stay."""
+    notebook = ANY_NOTEBOOK.read(story, as_version=4)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
+
+
+def text_of(output: Any) -> str:
+    """What an output says in words; nothing for a picture."""
+    return str(output.get("text") or output.get("data", {}).get("text/plain", ""))
 
 
 def run(story: Path, folder: Path) -> str:
-    """Execute a notebook in a folder, where its files stay; what it printed."""
-    notebook = cast(Any, nbformat).read(story, as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return "".join(output.get("text", "") for output in outputs)
+    """Execute a notebook in a folder; what it printed."""
+    cells = execute(story, folder).cells
+    return "".join(output.get("text", "") for cell in cells for output in cell.get("outputs", []))
 
 
 def draw(story: Path) -> str:
-    """Execute a notebook and keep its picture; what it printed."""
+    """Execute a notebook and keep its text outputs and its picture; what it printed."""
     with tempfile.TemporaryDirectory() as folder:
-        printed = run(story, Path(folder))
+        notebook = execute(story, Path(folder))
         made = Path(folder) / f"{story.stem}.png"
         copyfile(made, DOCS / "pictures" / f"story-{story.stem}.png")
+    printed = ""
+    for cell in [cell for cell in notebook.cells if cell.cell_type == "code"]:
+        said = "".join(map(text_of, cell.outputs))
+        shown = said if said and not said.startswith("<Figure") else ""
+        cell.outputs = [ANY_NOTEBOOK.v4.new_output("stream", text=shown)] if shown else []
+        cell.execution_count, cell.metadata = None, {}
+        printed += shown
+    ANY_NOTEBOOK.write(notebook, story)
     return printed
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from papers.citibike.statements import Checked, best_of, check, expected
 from papers.citibike.table1 import (
+    BIN_DRAWS,
     COLUMNS,
     DELTA,
+    DRAWS,
     PRINTED,
     Cell,
     Errors,
@@ -21,13 +24,17 @@ from papers.citibike.table1 import (
     split_of,
 )
 from papers.shared.cloaking import hall_text
-from papers.shared.data import citi_bike, data_file
+from papers.shared.data import JUNE_2016, JUNE_2017, citi_bike, data_file
 from papers.shared.parallel import for_each
 from papers.shared.report import Report, Request, Result, Section, Table, judged
 from privgp.pictures.style import BLUE, VERMILION, legend, new_figure, set_labels, set_title
 
 FEW_SPLITS = 10
 EXPECTED = "table1_expected.json"
+STATIONS = (
+    np.array([40.6794, -74.0171] * 2),
+    np.array([40.7872, -73.9299] * 2),
+)  # start and end: footnote 5 of the paper
 ORDER = (
     "cloaking", "converged", "integral binning", "integral kernel", "simple binning", "binned means",
     "default",
@@ -38,7 +45,7 @@ Summary = dict[str, dict[str, tuple[float, float]]]  # [row][column]: mean, half
 
 def run(request: Request) -> Report:
     """One split when quick, else the papers' 30."""
-    path = data_file(request, "citibike_201706.csv.gz")
+    path = data_file(request, JUNE_2017)
     settings = Settings(data=path.parent, splits=1 if request.quick else 30)
     return report(settings, request)
 
@@ -56,10 +63,11 @@ def report(settings: Settings, request: Request) -> Report:
     checked = check(expected(EXPECTED), as_honest(table))
     optimum = check(expected(EXPECTED), as_honest(as_converged(table)))
     constant = constant_error(settings)
+    filled = occupancies(settings, request)
     return Report(
         "citibike",
         "Table 1: durations of Citi Bike trips",
-        (*results(table, checked, optimum), *occupancy_results(settings)),
+        (*results(table, checked, optimum), *occupancy_results(filled)),
         (
             Section("Table 1", table_text(settings, table), table=as_table(summary)),
             Section(
@@ -71,8 +79,9 @@ def report(settings: Settings, request: Request) -> Report:
             Section("By the default method", default_text(table)),
             Section("Simple binning", simple_text(table, constant)),
             Section("Integral binning", integral_text(table, constant)),
+            Section("How full the bins are", occupancy_text(filled)),
             Section("Not private as published", _PRIVACY),
-            Section("Figure 5: durations", _FIGURE_5, durations(citi_bike(request)[1])),
+            Section("Figure 5: durations", _FIGURE_5, durations(citi_bike(request, JUNE_2016)[1])),
         ),
     )
 
@@ -129,32 +138,85 @@ def results(
     return tuple(out)
 
 
-def occupancy_results(settings: Settings) -> tuple[Result, ...]:
-    """How many of the 10,000 bins hold a trip, and how many of those a single one, over the splits.
+@dataclass(frozen=True)
+class Filled:
+    """How full 10^4 bins are with some trips on some grid.
 
-    On a grid just around the trips, and on one a tenth wider; the papers do not say where theirs ends.
+    Attributes
+    ----------
+    occupied : percent of the bins that hold a trip, the mean over the splits
+    single : percent of these that hold one trip only
+
     """
-    out = []
-    for wider, words in ((1.0, ""), (1.1, ", grid a tenth wider than the trips")):
-        found = [
-            occupancy(split_of(Cell(settings, split, "occupancy", 10.0))[0], wider)
-            for split in range(settings.splits)
-        ]
-        occupied, single = np.mean(found, axis=0).tolist()
-        out += [
-            Result(f"occupied bins of 10^4{words} (%)", 11.0, occupied, None),
-            Result(f"occupied bins of 10^4 with one trip{words} (%)", 40.0, single, None),
-        ]
-    return tuple(out)
+
+    trips: int
+    month: str
+    grid: str
+    occupied: float
+    single: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.trips:,} trips of {self.month}, {self.grid}"
 
 
-def occupancy(X: np.ndarray, wider: float) -> tuple[float, float]:
-    """Percent of 10^4 bins that hold a trip, and of these with a single one; ``wider``: than the trips."""
+def occupancies(settings: Settings, request: Request) -> list[Filled]:
+    """The trips of every split on three grids, and the trips at hand of the papers' own month.
+
+    The papers do not print where their grid ends. They print the rectangle that holds all stations.
+    """
+    splits = [split_of(Cell(settings, k, "occupancy", 0.0))[0] for k in range(settings.splits)]
+    own = citi_bike(request, JUNE_2016)[0]
+    as_many = [X[: len(own)] for X in splits]
+    ways = (
+        ("June 2017", "grid around the trips", splits, lambda X: around(X, 1.0)),
+        ("June 2017", "grid a tenth wider than the trips", splits, lambda X: around(X, 1.1)),
+        ("June 2017", "grid around the printed stations", splits, lambda X: STATIONS),
+        ("June 2016", "grid around the printed stations", [own], lambda X: STATIONS),
+        ("June 2017", "as many, grid around the printed stations", as_many, lambda X: STATIONS),
+    )
+    found = []
+    for month, grid, samples, box in ways:
+        both = np.mean([occupancy(X, *box(X)) for X in samples], axis=0).tolist()
+        found.append(Filled(len(samples[0]), month, grid, *both))
+    return found
+
+
+def around(X: np.ndarray, wider: float) -> tuple[np.ndarray, np.ndarray]:
+    """The ends of a box around the trips, ``wider`` times as wide as they need."""
     low, high = X.min(axis=0), X.max(axis=0)
     middle, half = 0.5 * (low + high), 0.5 * wider * (high - low)
-    places = np.clip(np.floor(10.0 * (X - middle + half) / (2.0 * half)), 0, 9)
+    return middle - half, middle + half
+
+
+def occupancy(X: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Percent of 10^4 bins of a box that hold a trip, and of these with a single one."""
+    places = np.clip(np.floor(10.0 * (X - low) / (high - low)), 0, 9)
     counts = np.unique(places, axis=0, return_counts=True)[1]
     return 100.0 * len(counts) / 10**4, 100.0 * float(np.mean(counts == 1))
+
+
+def occupancy_results(found: Sequence[Filled]) -> tuple[Result, ...]:
+    """Both printed percentages beside those here."""
+    return tuple(
+        Result(f"{what}: {each.words} (%)", printed, value, None)
+        for each in found
+        for what, printed, value in (
+            ("occupied bins of 10^4", 11.0, each.occupied),
+            ("of these with one trip", 40.0, each.single),
+        )
+    )
+
+
+def occupancy_text(found: Sequence[Filled]) -> tuple[str, ...]:
+    """What is printed, what is found, and whether the month explains the difference."""
+    here = "; ".join(f"{f.words}: {f.occupied:.1f}% and {f.single:.0f}%" for f in found)
+    return (
+        "The papers print that 11% of 10,000 bins hold a trip, and 40% of those a single one, in one "
+        f"example. Here: {here}.",
+        "The last two compare the papers' month with June 2017 for the same number of trips. Where the "
+        "papers' grid ends is not printed.",
+    )
 
 
 def as_converged(table: Mapping[str, Mapping[str, float]]) -> dict[str, Mapping[str, float]]:
@@ -191,10 +253,9 @@ def _cell(mean: float, half: float) -> str:
 def durations(y: np.ndarray) -> Figure:
     figure = new_figure(3.0)
     ax = figure.subplots()
-    rng = np.random.default_rng(0)
-    ax.hist(rng.permutation(y)[:5000], bins=40, range=(0, 2000), color=BLUE)
+    ax.hist(y, bins=40, range=(0, 2000), color=BLUE)
     ax.axvline(2000, color=VERMILION, label="clipped here")
-    set_title(ax, "How long 5,000 trips of Citi Bike took, June 2017")
+    set_title(ax, f"How long {len(y):,} trips of Citi Bike took, June 2016")
     set_labels(ax, "duration (s)", "number of trips")
     legend([ax], below=True)
     return figure
@@ -245,7 +306,9 @@ def table_text(settings: Settings, table: TableOfMeans) -> tuple[str, ...]:
         "choice, the papers give none. Rows named converged have the least noise of the same objective, "
         "log det M, and depend on no such choice. With privacy, the errors of algorithm 1 are "
         f"{min(apart):.2f} to {max(apart):.2f} times theirs.",
-        "Both use Hall's calibration. Binning has Laplace noise.",
+        f"Both use Hall's calibration, the mean of {DRAWS} draws of noise per split. Binning has Laplace "
+        f"noise, the mean of {BIN_DRAWS} draws; the integral kernel and the default have one draw per split. "
+        "How many draws the papers took is not printed.",
     )
 
 
@@ -322,4 +385,7 @@ _HONEST = (
     "trips, and the integral kernel with the right units. Rows that resemble the printed ones are "
     "checked apart."
 )
-_FIGURE_5 = ("Durations of 5,000 trips and where they are clipped.",)
+_FIGURE_5 = (
+    "Durations of the trips of June 2016 that are at hand, and where they are clipped. The papers have "
+    "5,000 trips of that month.",
+)

@@ -7,13 +7,13 @@ proved bounds, settings chosen for one path, and a filter over the path chosen o
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 from papers.excursion.london import London, LondonTask
 from papers.excursion.map import london
 from papers.excursion.plumes import SIDE, plumes
-from papers.excursion.printed import PATH
-from papers.excursion.rows import Effort, Row, Setting
+from papers.excursion.printed import GAP, OPEN, PATH, TABLE_2, TABLE_3, Cell
+from papers.excursion.rows import LINE_SEARCH, PLANE_SEARCH, ROUNDS, Effort, Row, Setting
 from papers.excursion.tables import LAYOUTS, NOISES, PLUME_NOISES, SIZES, Found, Layout
 from papers.excursion.tasks import (
     GRID,
@@ -28,18 +28,31 @@ from papers.shared.report import Report, Request, Result, Section
 
 FULL, QUICK = Effort(200, 100, 500, 20, 40), Effort(12, 12, 40, 5, 3)
 FULL_LARGE, QUICK_LARGE = Effort(40, 24, 150, 20, 15), Effort(5, 5, 12, 5, 1)
+
+
+def _ranges(search: dict[str, Any]) -> str:
+    ends = [f"{values[0]:.3g} to {values[-1]:.3g}" for values in search.values()]
+    return f"Lengthscales are searched from {ends[0]} and r from {ends[1]}"
+
+
+def _cell(cell: Cell) -> str:
+    median, low, high = cell
+    return f"{median:g} [{low:g}, {high:g}]"
+
+
 WORDS = {
     1: ("Delta 0.005. Paper's method: settings of the least mean cross-entropy, under the bound of the "
         "author's scripts. It is that of lemma B.7 divided by the root of 2, which holds with one input "
-        "(docs/proofs/paths.md). Lengthscales are searched from 0.08 to 1 and r from 0.05 to 5, and "
-        "beyond in two refinements; with two inputs from 0.05 to 0.5 and from 0.25 to 8.",
+        f"(docs/proofs/paths.md). {_ranges(LINE_SEARCH)}, and beyond in {ROUNDS} refinements. With two "
+        f"inputs: {_ranges(PLANE_SEARCH).lower()}.",
         f"Functions are drawn as the scripts draw them. On {GRID} points they reject those whose set has a "
         f"volume outside {VOLUMES[0]:g} to {VOLUMES[1]:g}, more than {MOST_PIECES} pieces, or pieces narrower "
         f"than {LEAST_WIDTH:g} on average. The paper does not mention it.",),
     2: ("Table 1 prints an effective dimension of 52 and an IoU of one path of 0.801 where tables 2 and 3 "
         "print 52.7 and 0.797.",),
-    3: ("Delta 0.5/n. The printed gap for 50 records, 8.7 [5.5, 13.4], is that of noise to signal 0.43 in "
-        "table 2, digit for digit; 0.727 against 0.852 would be about 14.",),
+    3: (f"Delta 0.5/n. The printed gap for 50 records, {_cell(TABLE_3[GAP][0])}, is that of noise to signal "
+        f"0.43 in table 2, {_cell(TABLE_2[GAP][1])}; the printed medians {TABLE_3[PATH][0][0]:g} and "
+        f"{TABLE_3[OPEN][0][0]:g} are {100 * (1 - TABLE_3[PATH][0][0] / TABLE_3[OPEN][0][0]):.0f}% apart.",),
     4: (f"Delta 0.001. Plumes have the defaults of the author's script, widths of {PLUME_WIDTHS[0]:g} to "
         f"{PLUME_WIDTHS[1]:g} and a steepness of {STEEPNESS:g}, and its filter of 2 of 60 pixels. The scripts' bound with two inputs is the generic "
         "one divided by the root of 2, which is false (docs/proofs/paths.md): these rows of the paper's "
@@ -131,15 +144,19 @@ def _tables(
 
 def _effort(found: Found) -> str:
     """Which numbers of draws these columns rest on, beside the paper's."""
-    used = {row.setting.effort for row in found.values()}
-    each = "; ".join(
-        f"{e.tuned} draws to tune on, {e.chosen} to choose cutoffs and filters, {e.judged} to judge, "
-        f"{e.repeats} paths each"
-        for e in sorted(used, key=lambda e: -e.judged)
+    settings, each = [row.setting for row in found.values()], []
+    for e in sorted({setting.effort for setting in settings}, key=lambda e: -e.judged):
+        same = [setting for setting in settings if setting.effort == e]
+        records = " or ".join(map(str, sorted({setting.records for setting in same})))
+        tuned, judged = (same[0].points(count) for count in (e.tuned, e.judged))
+        each.append(
+            f"{records} records: {e.tuned} draws of {tuned} points to tune on, {e.chosen} to choose "
+            f"cutoffs and filters, {e.judged} of {judged} points to judge, {e.repeats} paths each"
+        )
+    return (
+        f"This run, with {ROUNDS} rounds of refinement: {'; '.join(each)}. The paper: 1,000 draws, 800 "
+        "points, 50 paths, two rounds."
     )
-    points = sorted({row.setting.side**2 or 200 for row in found.values()})
-    grids = " or ".join(f"{count} points" for count in points)
-    return f"This run: {each}, {grids} to judge on. The paper: 1,000 draws, 800 points, 50 paths."
 
 
 def _inside(layout: Layout, found: Found) -> tuple[str, ...]:

@@ -89,10 +89,14 @@ class Setting:
         box = [(0.0, 1.0)] * (2 if self.side else 1)
         return {"domain": box, "y_bounds": (-1.0, 1.0), "delta": self.delta}
 
+    def points(self, count: int) -> int:
+        """On how many points this many functions are known."""
+        return self.side**2 or (200 if count > 150 else 100)
+
     def draw(self, count: int, rng: np.random.Generator) -> PriorDraws:
         if self.side:
             return plume_draws(count, self.records, self.noise, self.side, rng)
-        points = 200 if count > 150 else 100
+        points = self.points(count)
         return line_draws(count, self.records, self.noise, points, rng, author_rule=True)
 
     def run(self) -> Row:

@@ -10,9 +10,11 @@ import polars as pl
 from papers.shared.report import Request
 from privgp.types import Array
 
+JUNE_2016, JUNE_2017 = "citibike_201606_systematic.csv", "citibike_201706.csv.gz"
 SOURCES = {
     "kung.csv": "Dobe !Kung census, N. Howell (University of Toronto T-Space)",
-    "citibike_201706.csv.gz": "Citi Bike NYC system data, June 2017",
+    JUNE_2017: "Citi Bike NYC system data, June 2017",
+    JUNE_2016: "Citi Bike NYC system data, every 1000th trip of June 2016",
     "london_prices.csv.gz": "HM Land Registry price paid data",
 }
 
@@ -40,10 +42,10 @@ def kung(request: Request) -> tuple[Array, Array]:
     return table.select("age").to_numpy(), table["height"].to_numpy()
 
 
-def citi_bike(request: Request) -> tuple[Array, Array]:
+def citi_bike(request: Request, name: str = JUNE_2017) -> tuple[Array, Array]:
     """Start and end of subscribers' trips in degrees, (trips, 4), and durations clipped to 0-2000 s."""
     places = ["start_lat", "start_lon", "end_lat", "end_lon"]
-    table = _table(request, "citibike_201706.csv.gz", [*places, "duration_s", "subscriber"])
+    table = _table(request, name, [*places, "duration_s", "subscriber"])
     table = table.filter(pl.col("subscriber") == 1)
     return table.select(places).to_numpy(), np.clip(table["duration_s"].to_numpy(), 0.0, 2000.0)
 

@@ -40,7 +40,8 @@ class Payer:
     fingerprint : str or None
         The fingerprint of the public inputs, for the ledger.
     receipt : mapping or None
-        The receipt of an earlier charge for the same draw: nothing is charged if the account has it.
+        The receipt of an earlier charge for the same draw: nothing is charged if the account
+        has it, for the same guarantee.
 
     """
 
@@ -97,8 +98,9 @@ def publish(
 def _charge(guarantee: Guarantee, payer: Payer) -> Receipt | None:
     """Charge the account and return the receipt; warn of a fit that repeats another."""
     account, fits = payer.account, FITS.get()
-    if account is not None and payer.receipt and account.knows(payer.receipt.get("head")):
-        return payer.receipt
+    given = payer.receipt or {}
+    if account is not None and given and account.paid_for(given.get("head"), guarantee):
+        return given
     marks = frozenset[Hashable]() if guarantee.is_simulation else payer.marks
     fits.warn_of(marks)
     receipt = None if account is None else _receipt(account, guarantee, payer.fingerprint)

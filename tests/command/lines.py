@@ -142,7 +142,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--share": (*POSITIVE, "1", "95"), "--low": (*NUMBER, "1e10"),
     "--smallest": (*POSITIVE, "1e10", "1e-40"), "--largest": (*POSITIVE, "0.001"),
     "--holder": JSON, "--name": ("", "a" * 201), "--units": ("", "a" * 201),
-    "--link": CHOICE, "--classes": ("", "one", "a,a", "a,,b"),
+    "--link": CHOICE, "--prevalence": (*POSITIVE, "1", "5"), "--classes": ("", "one", "a,a", "a,,b"),
     "--dataset": ("", "nonsense"), "--head": ("", "nonsense"),
     "--key": ("", "nonsense", "v.csv", "\0"),
     "--ledger": ("", "nonsense", "v.csv", "sqlite://", "sqlite:///none.db", "sqlite:///v.csv", "sqlite:///nowhere/l.db"),

@@ -10,8 +10,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from privgp.gp.inference.learning import MANY, learn
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.inference.proposals import start_from
-from privgp.gp.measurement import Measurement, sums_of_parts
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import SHORT, SHORT_VARIANCE, Hyperparameters, prior_about, rougher
+from tests.gp.sums import sums_of_parts
 
 ROWS, NOISE, SCATTER = 100.0, 3.0, 0.04
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privgp import BudgetExceeded, Ledger, compose, private_bounds
+from privgp import BudgetExceeded, Ledger, PrivateGPRegressor, compose, private_bounds
 from privgp.models.density.bounds import bin_ends, read_bounds
 
 rng = np.random.default_rng(0)
@@ -44,10 +44,29 @@ def test_what_is_spent_is_stated_and_charged(tmp_path):
     found = private_bounds(SALES, epsilon=0.2, ledger=account)
     assert found.guarantee.epsilon == pytest.approx(0.2)
     assert found.guarantee.is_pure
-    assert found.guarantee.unit == "one value"
+    assert found.guarantee.unit == "one output value"
     assert compose([found.guarantee, found.guarantee], delta=0.0).epsilon == pytest.approx(0.4)
     with pytest.raises(BudgetExceeded):
         private_bounds(SALES, epsilon=0.2, ledger=account)
+
+
+@pytest.mark.parametrize("protect", ["outputs", "records"])
+def test_bounds_and_a_release_within_them_are_charged_to_one_account(protect, tmp_path):
+    """One budget limits both: an account that refused the second would have to be followed by another."""
+    account = Ledger(f"sqlite:///{tmp_path}/l.db").open("sales", epsilon=1.0, delta=1e-5)
+    found = private_bounds(SALES[:60], epsilon=0.2, low=0.0, protect=protect, ledger=account)
+    model = PrivateGPRegressor(
+        y_bounds=found.bounds,
+        x_bounds=(0, 1) if protect == "records" else None,
+        protect=protect,
+        epsilon=0.7,
+        mechanism="laplace",
+        hyperparameters="fixed",
+        ledger=account,
+    )
+    model.fit(np.linspace(0.0, 1.0, 60)[:, None], SALES[:60])
+    assert compose([found.guarantee, model.guarantee_], delta=0.0).epsilon == pytest.approx(0.9)
+    assert account.remaining() == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +75,7 @@ def test_what_is_spent_is_stated_and_charged(tmp_path):
         ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": np.inf}, "epsilon"),
         ({"share": 1.0}, "share"),
+        ({"protect": "people"}, "protect"),
         ({"share": "most"}, "share"),
         ({"smallest": 0.0}, "smallest and largest"),
         ({"smallest": 2.0, "largest": 1.0}, "smallest and largest"),

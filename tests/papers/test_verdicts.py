@@ -108,8 +108,9 @@ def test_statements_about_the_noise_of_cloaking_are_checked():
 
 def test_published_errors_that_a_setting_has_are_found():
     many = np.full(len(BINS), 30.0)
-    errors = Errors(12.3, 15.0, 7.6, 6.0, 8.0, 8.5, many, many, many)
+    errors = Errors(12.3, 15.0, 7.6, 6.0, 8.0, 8.5, many, many, many, 7)
     assert "None of them has both published numbers" in errors_text(errors)[0]
+    assert "the default of 7 releases" in errors_text(errors)[1]
     assert "1 of them has both" in errors_text(replace(errors, without=6.8))[0]
     assert "with no bins" in errors_text(replace(errors, simple=many * 10))[2]
 
@@ -119,10 +120,11 @@ def test_how_sharp_a_choice_is_follows_from_its_probabilities():
         np.full((2, 4), 0.25),
         np.array([[0.9, 0.05, 0.03, 0.02], [0.02, 0.03, 0.05, 0.9]]),
     )
-    found = Probabilities((math.inf, 1.0), (3.0, 9.0, 27.0, 81.0), sharp, flat)
+    found = Probabilities((math.inf, 1.0), (3.0, 9.0, 27.0, 81.0), sharp, flat, 7)
     text = " ".join(figure_text(found, 123))
     assert "Holds: with more privacy longer" in text
     assert "123 people" in text
+    assert "over 7 random splits" in text
     assert "between 25% and 25%" in text
     assert "is NOT worth its budget" in text
     other = " ".join(figure_text(replace(found, papers=sharp[::-1], default=sharp), 123))

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from privgp import PrivateGPRegressor
-from privgp.gp.measurement import sums_of_parts
 from privgp.plan.build import Budget, Question, gather
 from privgp.plan.cells import MOST_CELLS, PARTS, Cells, cell_count, halve, means
+from tests.gp.sums import sums_of_parts
 
 LAPLACE_VARIANCE = 8.0  # of the noise on a sum of outputs in [-1, 1], at epsilon 1
 
@@ -124,6 +124,13 @@ def test_few_inputs_stay_as_they_are_and_many_become_parts():
     assert_array_equal(found.inputs[found.index], grid)  # nothing is approximated
     assert found.cells is None
     assert found.groups.max() + 1 < len(found.inputs)
+
+
+@pytest.mark.parametrize(("mechanism", "inputs"), [("gaussian", 1600), ("laplace", 400)])
+def test_rows_have_their_own_weights_in_weighted_sums_alone(mechanism, inputs):
+    X = places(1600, 4)
+    model = PrivateGPRegressor(y_bounds=(0, 1), epsilon=1.0, delta=0.01, mechanism=mechanism)
+    assert model.plan(X).strategy.matrix.shape[1] in range(inputs, 2 * inputs + 1)
 
 
 def test_sums_of_parts_are_those_of_a_plan_in_memory():

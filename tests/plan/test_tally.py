@@ -20,7 +20,14 @@ from privgp import Number, PrivateGP, PrivateGPClassifier, PrivateGPRegressor, o
 from privgp.engine.local import Serial, Threads
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.grid import BINS, MOST_STEPS, Axis, Grid
-from privgp.plan.inputs.tally import LADDER, People, fraction_bits, tally_rows
+from privgp.plan.inputs.tally import (
+    CLASSES,
+    LADDER,
+    MOST_ROWS,
+    People,
+    fraction_bits,
+    tally_rows,
+)
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, sum_outcomes
 from privgp.vault.masked import Sealed
 
@@ -348,3 +355,10 @@ def test_other_rows_than_were_tallied_are_refused():
     of_tally = rows, tally, [Encoding((-1.0, 1.0))], Serial()
     with pytest.raises(ValueError, match="plan again"):
         sum_outcomes(Sealed(values, 50), *of_tally, alone=True)
+
+
+def test_nobody_has_more_rows_than_the_ladder_counts():
+    """A database takes the last rung for all beyond it: they would weigh more than one person."""
+    assert LADDER[-1] >= MOST_ROWS
+    assert len(LADDER) < CLASSES
+    assert np.all(np.diff(LADDER) > 0)

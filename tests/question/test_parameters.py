@@ -111,8 +111,6 @@ def test_every_rule_refuses_and_has_a_proof_page(rule: Any) -> None:
             with pytest.raises(ValueError, match=f"^{name} does not go with .*{rule.proof}.md"):
                 rule.check({rule.where: value, name: other(name)})
             rule.check({rule.where: value, name: (BY_NAME.get(name) or COLUMNS[name]).default})
-    api = (PROOFS.parent / "api.md").read_text(encoding="utf-8")
-    assert rule.reason in api
 
 
 def test_what_goes_together_passes() -> None:

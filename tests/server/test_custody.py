@@ -128,6 +128,34 @@ def test_jobs_of_a_revoked_key_that_wait_are_not_carried_out(tmp_path, monkeypat
         assert "revoked" in job["error"]
 
 
+def stopped_job(world, monkeypatch, name):
+    """A release that a key asked for with one Idempotency-Key for all, and that ran when the server was
+    killed, after the key was revoked."""
+    store = world.client.app.state.service.store
+    plan = world.plan(CUSTODIAN, "visits", epsilon=0.01)
+    monkeypatch.setattr(store, "next_job", lambda: None)
+    body = {"name": name, "role": "analyst", "datasets": ["visits"]}
+    made = world.ask(CUSTODIAN, "POST", "/api/keys", json=body).json()
+    world.keys[name] = made["key"]
+    job = world.release(name, "visits", plan, "the-same-for-all").json()["id"]
+    store.note(job, state="running")
+    world.ask(CUSTODIAN, "DELETE", f"/api/keys/{made['id']}")
+    monkeypatch.undo()
+    store.requeue()  # as the next server does
+    world.client.app.state.service.worker.wake()
+    return world.finished(CUSTODIAN, world.get(CUSTODIAN, f"/api/jobs/{job}"))
+
+
+def test_a_job_of_a_revoked_key_does_not_wait_for_ever(world, monkeypatch):
+    """It ran when the server was killed; custodians take it over, whatever its Idempotency-Key."""
+    jobs = [stopped_job(world, monkeypatch, name) for name in ("one", "two")]
+    assert {job["state"] for job in jobs} == {"failed"}
+    for job in jobs:
+        again = world.ask(CUSTODIAN, "POST", f"/api/jobs/{job['id']}/retry")
+        assert again.status_code == 202, again.text
+        assert world.finished(CUSTODIAN, again.json())["state"] == "done"
+
+
 def test_a_key_expires(world):
     body = {"name": "for a day", "role": "custodian", "days": 1}
     made = world.ask(CUSTODIAN, "POST", "/api/keys", json=body).json()

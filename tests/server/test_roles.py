@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from pydantic import BaseModel
 
 from privgp import __version__
-from privgp.server import api, pages
+from privgp.server import api, pages, shapes
+from privgp.server import declared as declared_models
 from privgp.server.functions import api as functions
+from privgp.server.functions import asked
 from tests.server.world import (
     ANALYST,
     CUSTODIAN,
@@ -201,3 +204,18 @@ def test_every_endpoint_is_described(world):
             shape = each["responses"][good].get("content", {}).get("application/json", {})
             plain = path.endswith(("/certificate", "/key")) or "." in path or path.endswith("/file")
             assert plain or "$ref" in str(shape), path
+        names = re.findall(r"#/components/schemas/(\w+)", str(methods))
+        for name in {*names} - {"Problem"}:
+            assert described["components"]["schemas"][name]["examples"], name
+
+
+def test_examples_are_what_the_endpoints_take_and_answer():
+    """Each is checked against its model; and every model that has one is a model of ours."""
+    models = {}
+    for module in (shapes, declared_models, asked):
+        for name, each in vars(module).items():
+            if isinstance(each, type) and issubclass(each, BaseModel):
+                models[name] = each
+    for name, example in shapes.EXAMPLES.items():
+        models[name].model_validate(example)
+    assert len(shapes.EXAMPLES) > 30

@@ -26,7 +26,7 @@ EPSILON_HELP = "The budget to spend on the bounds; a tenth of the total is usual
 OUT_HELP = "Also write the bounds and what they guarantee: a .json file; it may be published."
 
 
-@o.take_options(o.ReleaseOptions, only="missing delimiter decimal_comma encoding")
+@o.take_options(o.ReleaseOptions, only="protect missing delimiter decimal_comma encoding")
 def bounds(
     data: o.ManyData,
     output: o.Output,
@@ -44,6 +44,7 @@ def bounds(
     **written: str | bool | None,
 ) -> None:
     """Find bounds of a private column, for custodians who cannot declare them. Spends epsilon."""
+    protect = str(written.pop("protect"))
     check_files([(data, MANY_TABLES)], [(out, (".json",))], force=force)
     from privgp.command.io.accounts import account_of, charge_facts, note_release
     from privgp.command.io.columns import refuse_questions
@@ -60,7 +61,7 @@ def bounds(
         with guard_budget(epsilon, 0.0) as saved:
             found = private_bounds(
                 y, epsilon=epsilon, share=share, low=low, smallest=smallest, largest=largest,
-                ledger=account, random_state=seed,
+                protect=protect, ledger=account, random_state=seed,
             )  # fmt: skip
             del y
             facts: dict[str, object] = {

@@ -77,16 +77,8 @@ Density = Annotated[bool, plain(DENSITY_HELP, "--density")]
 # What a density of points is asked besides its budget and its inputs.
 WITH_DENSITY = (
     *("inputs", "epsilon", "delta", "x_bounds", "kernel", "hyperparameters", "mechanism", "dates"),
-    *(
-        "categories",
-        "places",
-        "crs",
-        "numbers",
-        "missing",
-        "delimiter",
-        "decimal_comma",
-        "encoding",
-    ),
+    *("categories", "places", "crs", "numbers", "missing", "delimiter"),
+    *("decimal_comma", "encoding"),
 )
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 DOCUMENT_HELP = "A .privgp file or a .plan file."

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
+from privgp.tables.parser import TableError
 from privgp.types import Array, Integers, UserData
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
@@ -83,10 +84,8 @@ def quiet_failures() -> Iterator[None]:
     """Say nothing of a query that failed: a database may quote values."""
     try:
         yield
-    except ValueError:
-        raise
-    except Exception:
-        raise ValueError(FAILED) from None
+    except Exception:  # also a ValueError: those of Arrow quote values
+        raise TableError(FAILED) from None
 
 
 def constant(value: float) -> Any:

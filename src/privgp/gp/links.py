@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri
@@ -42,6 +43,13 @@ class Link:
     inverse: Callable[[Array], Array]
     reach: float = np.inf
 
+    def about(self, level: float) -> Link:
+        """The same link for a function that is 0 where this one's is ``level``."""
+        g, slope, variance = (
+            partial(_moved, each, level) for each in (self.mean, self.slope, self.variance)
+        )
+        return Link(self.name, g, slope, variance, partial(_back, self.inverse, level), self.reach)
+
     def average(self, mean: Array, variance: Array) -> Array:
         """E g(f) for normal f, by Gauss-Hermite quadrature.
 
@@ -64,6 +72,14 @@ class Link:
     def average_variance(self, mean: Array, variance: Array) -> Array:
         """E V(f) for normal f; arguments as in ``average``."""
         return _average(self.variance, mean, variance)
+
+
+def _moved(g: Callable[[Array], Array], level: float, f: Array) -> Array:
+    return g(f + level)
+
+
+def _back(inverse: Callable[[Array], Array], level: float, mean: Array) -> Array:
+    return inverse(mean) - level
 
 
 def _average(g: Callable[[Array], Array], mean: Array, variance: Array) -> Array:

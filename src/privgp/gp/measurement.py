@@ -132,32 +132,6 @@ class Functionals:
         blocks[each, :, each, :] += slope[:, None, None] * np.outer(self.shares, self.shares)
 
 
-def sums_of_parts(B: Array, places: Array, counts: Array) -> Functionals:
-    """Sums ``B s`` of outputs over parts of ``counts`` rows each, which are taken to be at these places.
-
-    Parameters
-    ----------
-    B : array, (measured, parts)
-        Which parts every sum is over.
-    places : array, (parts, inputs)
-        Where the rows of every part are.
-    counts : array, (parts,)
-        How many rows a part has.
-
-    """
-    weights, squares = B * counts, (B * counts) @ B.T
-    return Functionals(
-        nodes=places,
-        weights=weights,
-        noise_gram=squares,
-        residual_gram=np.zeros_like(squares),
-        energy_total=float(counts.sum()),
-        energy_gram=np.diag(counts),
-        energy_cross=weights.T.copy(),
-        energy_noise_gram=squares,
-    )
-
-
 Flags = NDArray[np.bool_]
 
 

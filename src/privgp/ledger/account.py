@@ -218,10 +218,11 @@ class Account:
             last = self._last(connection)
             return self._read_account(connection).hash if last is None else last.hash
 
-    def knows(self, head: str | None) -> bool:
-        """Whether the chain ever had this head, such as the one in a certificate."""
+    def paid_for(self, head: str | None, guarantee: Guarantee) -> bool:
+        """Whether the chain has this head, and it is that of a charge for this very guarantee."""
         c = tables.entries.c
-        asked = select(c.number).where(and_(c.dataset == self.dataset, c.hash == head))
+        same = and_(c.dataset == self.dataset, c.hash == head, c.guarantee == guarantee.to_json())
+        asked = select(c.number).where(same)
         with self.ledger.database.read() as connection:
             return connection.execute(asked).first() is not None
 
@@ -278,7 +279,8 @@ class Account:
         if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
             raise LedgerError(
                 f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
-                f"{guarantee.unit}: such promises do not add up, so open another account for it."
+                f"{guarantee.unit}: such promises do not add up. Ask for the same protection as before: "
+                "another account would be a further budget for the same people."
             )
 
     def _add(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Stated = dict[str, str | float | bool]
 SIGNATURE = "signature"
+NAMED = ("unit", "neighbours", "simulation")
 NOT_SIGNED = "is not signed by this key"
 
 
@@ -75,6 +76,7 @@ def state_entry(entry: Entry) -> Stated:
         "epsilon": promised.epsilon,
         "delta": promised.delta,
         "unit": promised.unit,
+        "neighbours": promised.neighbours,
         "simulation": promised.is_simulation,
     }
 
@@ -124,7 +126,7 @@ def check_certificate(certificate: Mapping[str, object], public_pem: str) -> Sta
     stated = {name: value for name, value in found.items() if name != SIGNATURE}
     if not _verifies(read_public_key(public_pem), stated, found[SIGNATURE]):
         raise LedgerTampered(f"the charge of the certificate {NOT_SIGNED}.")
-    same = all(certificate.get(name) == stated.get(name) for name in ("unit", "simulation"))
+    same = all(certificate.get(name) == stated.get(name) for name in NAMED)
     if not same or not _at_least(certificate, stated):
         raise LedgerTampered("the certificate states another guarantee than was charged.")
     return stated

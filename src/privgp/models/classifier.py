@@ -60,6 +60,9 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         inputs, or the most telling 512 of them. With ``protect="records"``: the largest number of bins
         or features.
     link : from the function to a probability: "logit" or "probit".
+    prevalence : about how common the last of two classes, in sorted order, is: a public guess, made without
+        looking at the labels, such as a published rate. Plans are then made for such probabilities. None:
+        nothing is assumed.
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     columns : what inputs are, by their names, as for ``PrivateGPRegressor``.
@@ -88,6 +91,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     hyperparameters: str = "learned"
     inducing: int | Table | None = None
     link: str = "logit"
+    prevalence: float | None = None
     mechanism: str = "auto"
     columns: Mapping[Any, Any] | None = None
     ledger: Account | None = None

@@ -85,9 +85,8 @@ def _limit(
 
 def variances_under(plan: Part, model: Hyperparameters, X: Array) -> Array:
     """Variance of f about the release at the rows of X, if f and outputs follow this model."""
-    return posterior(*plan.together(model), [replace(model, weight=1.0)], 0.0).mean_and_variance(X)[
-        1
-    ]
+    line = posterior(*plan.together(model), [replace(model, weight=1.0)], 0.0)
+    return line.mean_and_variance(X)[1]
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,7 @@ class Task:
         question, counts = self.question, self.question.exposures
         expected = None if counts is None else counts.expected
         asked = {"energy": question.energy, "change": question.change, "expected": expected}
-        own = {"scatter": self.scatter, "weights": question.weights}
-        return {**asked, "tally": self.tally, **own}
+        return {**asked, "tally": self.tally, "scatter": self.scatter, "weights": question.weights}
 
     @property
     def scatter(self) -> Array | None:
@@ -141,7 +140,6 @@ class Task:
         return self._scales_of(self.crowd)
 
     def _scales_of(self, rows: EqualRows | OutputSums) -> list[Hypothesis]:
-        models = design_models(self.priors)
         inputs, (targets, weights) = self.inputs[self.sample], self.goal
         every = slice(0, None, -(-len(targets) // SAMPLE))
         goal = inputs if targets is self.inputs else targets[every]
@@ -151,6 +149,7 @@ class Task:
         sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
         if self.earlier is not None:
             return self._after_earlier(inputs, nodes, sampled, goal, weights[every])
+        models = design_models(self.priors)
         models = several_scales(models) if self.question.adapts else models
         return hypotheses_for(models, inputs, nodes, sampled, goal, weights[every], whole=True)
 
@@ -252,11 +251,7 @@ def aware_matrix(
 
 
 def smoother_of(
-    model: Hyperparameters,
-    inputs: Array,
-    counts: Array,
-    targets: Array,
-    noise: Array | None = None,
+    model: Hyperparameters, inputs: Array, counts: Array, targets: Array, noise: Array | None = None
 ) -> Smoother:
     """The exact smoother of a model, on its mapped inputs. ``noise``: variances by input, where they differ."""
     mapped, goal = model.input_map(inputs), model.input_map(targets)

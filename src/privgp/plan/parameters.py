@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.links import LABEL_LINKS, LINKS
+from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
@@ -28,18 +28,11 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.rows import LARGEST
 from privgp.plan.outcomes.density import MOST_BINS, REPLACED, PointBins, count_bounds
 from privgp.plan.outcomes.labels import Classes, check_classes
-from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, steepest
+from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, signal_of, steepest
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
-from privgp.question.outcomes import (
-    BY_LIKELIHOOD,
-    CLASSIFIER,
-    REGRESSOR,
-    Label,
-    Outcome,
-    Presence,
-)
-from privgp.question.parameters import BY_NAME, GENERAL, choices, names_of
+from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome, Presence
+from privgp.question.parameters import BY_NAME, GENERAL, LEAST_SHARE, choices, names_of
 from privgp.types import Array, Pair, Positive, Share, UserData, Within, added_field
 from privgp.types import Count as Rows
 
@@ -203,17 +196,27 @@ class Parameters:
 class LabelParameters(Parameters):
     """The arguments of a classifier's constructor, and what they mean for its probabilities.
 
-    ``classes``: sorted; ``link``: from the function to the probability of a class.
+    ``classes``: sorted; ``link``: from the function to the probability of a class; ``prevalence``: a guess of
+    how common the last of two classes is.
     """
 
     estimator: ClassVar[str] = "PrivateGPClassifier"
     classes: Classes
     link: Annotated[str, LABEL_LINKS]
+    prevalence: Annotated[float, Within(LEAST_SHARE, 1.0 - LEAST_SHARE)] | None = added_field(None)
+
+    @property
+    def probability(self) -> Link:
+        """From a function that is 0 where a probability is even, or as declared, to the probability."""
+        link, guess = LINKS[self.link], self.prevalence
+        return link if guess is None else link.about(float(link.inverse(np.array(guess))))
 
     @classmethod
     def of(cls, given: Mapping[str, Any], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
         classes = check_classes(given["classes"])
+        if given["prevalence"] is not None and len(classes) > 2:
+            raise ValueError("prevalence is how common the last of two classes is: it needs two.")
         return super().of({**given, **PROBABILITY, "classes": classes}, columns)
 
     def arguments(self) -> dict[str, Any]:
@@ -221,8 +224,14 @@ class LabelParameters(Parameters):
 
     def asks(self) -> dict[str, Any]:
         """The kernel is that of the function, so it is turned into one of the probability."""
-        kernel = None if self.kernel is None else rescale(self.kernel, steepest(LINKS[self.link]))
+        steep, guess = steepest(self.probability), self.prevalence
+        kernel = None if self.kernel is None else rescale(self.kernel, steep)
         more = {"kernel": kernel, "classes": len(self.classes)}
+        if guess is not None:
+            more["noise_variance"], more["signal"] = (
+                guess * (1.0 - guess),
+                signal_of(self.probability),
+            )
         return super().asks() | more
 
     def labels(self) -> list[str]:

@@ -79,9 +79,6 @@ POINTS = Protected(
     "datasets with the same number of points that differ in the place of one point, within the declared "
     "domain",
 )
-VALUES_REPLACED = Protected(
-    "one value", "datasets with the same number of values that differ in one value"
-)
 PEOPLE_RECORDS = Protected(
     "all records of one person (inputs and outputs)",
     "datasets with the same number of people that differ in all records of one person: how many there "

@@ -17,6 +17,7 @@ from privgp.question.outcomes import CLASSIFIER, REGRESSOR
 GENERAL = "PrivateGP"
 EVERY = (REGRESSOR, CLASSIFIER, GENERAL)
 ALONE = (REGRESSOR, CLASSIFIER)  # the estimators of one outcome
+LEAST_SHARE = 1e-4  # that a class may be declared to have
 KIND_OPTIONS = (
     "--dates", "--categories", "--places", "--crs", "--periodic", "--booleans", "--numbers",
 )  # fmt: skip
@@ -74,7 +75,7 @@ class Span:
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
         if right and not self.least <= value <= self.most:
             ends = f"at least {self.least:g} and at most {self.most:,g}"
-            kind = ends if self.whole else "positive and finite"
+            kind = ends if self.whole or self.least == LEAST_SHARE else "positive and finite"
             raise ValueError(f"{name} must be {kind}, got {value!r}.")
 
 
@@ -161,6 +162,9 @@ TABLE = (
               metavar="COUNT", served="plan", most_served=1000),
     Parameter("link", "With `classes`: from the function to a probability.", "logit",
               Choice(("logit", "probit")), (CLASSIFIER,), served="plan"),
+    Parameter("prevalence", "With two `classes`: about how common the last of them is, a public guess made "
+              "without looking at the labels. Default: nothing is assumed.", None,
+              Span(LEAST_SHARE, 1.0 - LEAST_SHARE), (CLASSIFIER,), metavar="SHARE", served="plan"),
     Parameter("mechanism", "The noise distribution; auto takes the one with the smaller expected error.", "auto",
               Choice(("auto", "gaussian", "laplace")), served="plan"),
     Parameter("likelihood", "What outputs are: numbers, or counts (poisson), whose rate is then released.",

@@ -97,7 +97,7 @@ RULES = (
          "the noise of all outputs is chosen together, for posteriors", "several_outputs"),
     Rule(("shares",), OUTCOME, (ONE, LABELS),
          "one output has the whole budget", "several_outputs"),
-    Rule(("link",), OUTCOME, (ONE, SEVERAL),
+    Rule(("link", "prevalence"), OUTCOME, (ONE, SEVERAL),
          "it is for labels, and others are no probabilities", "classes"),
     Rule(("y_bounds", "noise_variance", "objective", "reconstruct", "max_change",
           "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),

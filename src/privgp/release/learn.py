@@ -12,7 +12,6 @@ import numpy as np
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import Squares, learn_outcomes
 from privgp.gp.inference.noisy_counts import learn_counts
-from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, rougher
 from privgp.gp.threads import lay_out, one_thread
@@ -199,20 +198,12 @@ def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
     expected = getattr(strategy, "expected", None)
     if measurement.energy is None or expected is None:
         return None
-    return Squares(
-        inputs=plan.inputs,
-        index=strategy.index,
-        expected=expected,
-        shares=strategy.energy_shares,
-        middle=0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1],
-        energy=measurement.energy,
-        noise_std=measurement.energy_noise_std,
-        matrix=strategy.matrix,
-        row_weights=strategy.row_weights,
-        values=measurement.values,
-        sum_std=measurement.noise_std,
-        repeats=strategy.repeats,
-    )
+    rows = plan.inputs, strategy.index, expected, strategy.energy_shares
+    middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
+    energy = measurement.energy, measurement.energy_noise_std
+    sums = strategy.matrix, strategy.row_weights, measurement.values, measurement.noise_std
+    given: Any = (*rows, middle, *energy, *sums, strategy.repeats)
+    return Squares(*given)
 
 
 @learn_models.register
@@ -228,7 +219,7 @@ def _(asked: DensityParameters, task: Task) -> tuple[Part, object]:
 
 @learn_models.register
 def _(asked: LabelParameters, task: Task) -> tuple[Part, object]:
-    link, default = LINKS[asked.link], asked.kernel is None
+    link, default = asked.probability, asked.kernel is None
     latent = tuple(latent_prior(link, each, default=default) for each in task.priors)
     held = None if task.before is None else task.before.functions
     found = []

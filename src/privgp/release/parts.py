@@ -12,7 +12,6 @@ import numpy as np
 from privgp.gp.inference.linked import outcome_posterior
 from privgp.gp.inference.noisy_counts import NoisyCounts, counts_posterior
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.links import LINKS
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.inputs.arguments import check_bounds
@@ -258,7 +257,7 @@ def _(asked: DensityParameters, part: Part) -> Answer:
 @answer_of.register
 def _(asked: LabelParameters, part: Part) -> Probabilities:
     """The probability of every class."""
-    link = LINKS[asked.link]
+    link = asked.probability
     functions = (
         outcome_posterior(
             outcomes_of(

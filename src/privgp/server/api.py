@@ -23,8 +23,7 @@ from privgp.server.guard import COOKIES
 from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings, new_private_file
-from privgp.server.store.keys import Who
-from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, new_id, now
+from privgp.server.store.store import DONE, RUNNING, WAITING, Row, Store, Who, new_id, now
 from privgp.server.views import exports
 from privgp.server.work import PLAN, RELEASE, UPDATE, Work
 
@@ -36,7 +35,7 @@ NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be 
 JOB = ("id", "kind", "dataset", "state", "progress", "doing", "result", "error", "made_at")
 
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
+REFUSALS: dict[int | str, Row] = {
     code: {"model": shapes.Problem} for code in (400, 401, 403, 404, 408, 409, 413, 422, 429, 503)
 }
 # The guard has looked at both before: here they are for /openapi.json.
@@ -45,6 +44,11 @@ KEYS = [
     Security(APIKeyCookie(name=COOKIES[True], description="Signed in.", auto_error=False)),
 ]
 router = APIRouter(prefix="/api", responses=REFUSALS, dependencies=KEYS)
+
+
+def file_of(kind: str) -> type[Response]:
+    """A response of this media type, for /openapi.json."""
+    return type("File", (Response,), {"media_type": kind})
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,9 @@ def keys(s: Served, _: Custodian) -> list[Row]:
 @router.post("/keys", status_code=201, response_model=shapes.NewKey)
 def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
     """A new key, shown this once."""
-    number, key = s.store.add_key(asked.name, asked.role, asked.datasets, asked.days)
+    number, key = s.store.add_key(
+        asked.name, asked.role, asked.datasets, asked.days, asked.identity
+    )
     s.log(who, "key made", number)
     return {"id": number, "key": key}
 
@@ -205,10 +211,13 @@ def datasets(s: Served, who: Anybody) -> list[Row]:
 @router.post("/datasets", status_code=201, response_model=shapes.Dataset)
 def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     """Register a table of the server's folder: kinds of columns, bounds, and a permanent budget."""
+    if asked.find_bounds is not None:
+        if asked.bounds is not None:
+            raise Refused(422, "Give either bounds or find_bounds.")
+        asked = asked.with_bounds(asked.find_bounds.widest)
     asked.check(s.settings)
-    declared = asked.model_dump(mode="json")
     digest = hashlib.sha256(asked.path(s.settings).read_bytes()).hexdigest()
-    s.store.check_new(declared, digest)
+    s.store.check_new(asked.model_dump(mode="json"), digest)
     try:
         if asked.account is None:
             # The same public inputs are about the same people, who have one budget.
@@ -219,7 +228,9 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
             _check_shared(s, asked)
     except ValueError as problem:
         raise Refused(422, first_line(problem)) from None
-    s.store.add_dataset(declared, digest)
+    if asked.find_bounds is not None:
+        asked = s.work.find_bounds(asked)
+    s.store.add_dataset(asked.model_dump(mode="json"), digest)
     s.log(who, "dataset registered", asked.name)
     return _dataset(s, s.store.dataset(who, asked.name))
 
@@ -256,7 +267,7 @@ def verify(s: Served, _: Custodian) -> Row:
     return {"whole": True, "anchored": found.has_anchor, "told": told}
 
 
-@router.get("/ledger/key", response_class=Response)
+@router.get("/ledger/key", response_class=file_of("application/x-pem-file"))
 def public_key(s: Served, _: Anybody) -> Response:
     """The public key of the ledger, by which certificates are checked anywhere."""
     assert s.work.ledger.key is not None
@@ -393,7 +404,7 @@ def certificate(s: Served, who: Anybody, number: str) -> Row:
     return found
 
 
-@router.get("/releases/{number}/certificate.html", response_class=Response)
+@router.get("/releases/{number}/certificate.html", response_class=file_of("text/html"))
 def certificate_html(s: Served, who: Anybody, number: str) -> Response:
     text = certificate_page(s.model(s.store.release(who, number)["id"]).certificate())
     policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -401,7 +412,7 @@ def certificate_html(s: Served, who: Anybody, number: str) -> Response:
     return Response(text, media_type="text/html; charset=utf-8", headers=headers)
 
 
-@router.get("/releases/{number}/file", response_class=Response)
+@router.get("/releases/{number}/file", response_class=file_of("application/octet-stream"))
 def file(s: Served, who: Anybody, number: str) -> Response:
     """The .privgp file: the same bytes, always."""
     row = s.store.release(who, number)
@@ -410,24 +421,19 @@ def file(s: Served, who: Anybody, number: str) -> Response:
     return _download(data, s.file_name(who, number, "privgp"), "application/octet-stream")
 
 
-@router.get("/releases/{number}/table.csv", response_class=Response)
+@router.get("/releases/{number}/table.csv", response_class=file_of("text/csv"))
 async def table(s: Served, who: Anybody, number: str) -> Response:
     """The view's numbers."""
-    text = await s.view(who, "csv", number)
-    return _download(
-        text.encode("utf-8"), s.file_name(who, number, "csv"), "text/csv; charset=utf-8"
-    )
+    return await _export(s, who, number, "csv", "csv", "text/csv; charset=utf-8")
 
 
-@router.get("/releases/{number}/map.geojson", response_class=Response)
+@router.get("/releases/{number}/map.geojson", response_class=file_of("application/geo+json"))
 async def map_geojson(s: Served, who: Anybody, number: str) -> Response:
     """The map's cells, if the inputs are longitude and latitude."""
-    text = await s.view(who, "geojson", number)
-    name = s.file_name(who, number, "geojson")
-    return _download(text.encode("utf-8"), name, "application/geo+json")
+    return await _export(s, who, number, "geojson", "geojson", "application/geo+json")
 
 
-@router.get("/releases/{number}/script.py", response_class=Response)
+@router.get("/releases/{number}/script.py", response_class=file_of("text/x-python"))
 def script(s: Served, who: Anybody, number: str) -> Response:
     """Python that repeats the view from the .privgp file."""
     row, output = s.shown(who, number)
@@ -437,12 +443,10 @@ def script(s: Served, who: Anybody, number: str) -> Response:
     return _download(text.encode("utf-8"), name, "text/x-python; charset=utf-8")
 
 
-@router.get("/releases/{number}/page.html", response_class=Response)
+@router.get("/releases/{number}/page.html", response_class=file_of("text/html"))
 async def published_page(s: Served, who: Anybody, number: str) -> Response:
     """The page of the release as one file, for publishing."""
-    text = await s.view(who, "page", number)
-    name = s.file_name(who, number, "html")
-    return _download(text.encode("utf-8"), name, "text/html; charset=utf-8")
+    return await _export(s, who, number, "page", "html", "text/html; charset=utf-8")
 
 
 @router.post("/releases/{number}/updates", status_code=202, response_model=shapes.Job)
@@ -554,6 +558,14 @@ def _cost(guarantee: Guarantee) -> Row:
 
 def _only(row: Row, names: tuple[str, ...]) -> Row:
     return {name: row[name] for name in names}
+
+
+async def _export(
+    s: Service, who: Who, number: str, kind: str, ending: str, media: str
+) -> Response:
+    text = await s.view(who, kind, number)
+    name = await run_in_threadpool(s.file_name, who, number, ending)
+    return _download(text.encode("utf-8"), name, media)
 
 
 def _download(data: bytes, name: str, kind: str) -> Response:

@@ -65,6 +65,11 @@ def application(settings: Settings) -> FastAPI:
     made.include_router(api.router)
     made.include_router(functions.router)
     made.include_router(pages.router)
+    made.mount("/static", pages.static)
+    if settings.oidc_issuer:
+        from privgp.server.oidc import add_sign_in
+
+        add_sign_in(made, settings)
     made.add_exception_handler(Refused, _answer_refusal)
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)

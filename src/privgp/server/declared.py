@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -21,6 +21,7 @@ from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, chec
 from privgp.server import reading
 from privgp.server.errors import Refused, first_line
 from privgp.server.settings import Settings
+from privgp.server.shapes import add_example
 from privgp.tables.kinds import KINDS
 from privgp.vault.labels import class_texts
 
@@ -33,6 +34,7 @@ TableName = Annotated[
     str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\.(csv|parquet)$")
 ]
 MOST_INPUTS, MOST_OUTPUTS, MOST_COMPARED = 20, 20, 12
+LARGEST = 1e9  # magnitude of values whose bounds are searched for
 Line = Annotated[str, Field(max_length=160, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Cell = Finite | Annotated[str, Field(max_length=200)]
 
@@ -48,7 +50,7 @@ Dates = tuple[Column, Column]
 
 
 class Asked(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=add_example)
 
 
 def _fields_at(where: str, *required: str) -> dict[str, Any]:
@@ -91,6 +93,30 @@ class KindAsked(Asked):
         return key, self.kind if option in (None, self.kind) else (self.kind, option)
 
 
+class BoundsAsked(Asked):
+    """Bounds of the outcome, to be found with this part of the budget (``private_bounds``).
+
+    Attributes
+    ----------
+    epsilon : float
+        The part of the budget.
+    share : float
+        The share of the values that the bounds should cover.
+    low : float, optional
+        A lower bound that is known, such as 0 for costs.
+
+    """
+
+    epsilon: Annotated[float, Field(gt=0, le=1000, examples=[0.1])]
+    share: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+    low: Annotated[float, Field(gt=-LARGEST, lt=LARGEST)] | None = None
+
+    @property
+    def widest(self) -> tuple[float, float]:
+        """Bounds that no value is assumed to exceed."""
+        return -LARGEST if self.low is None else self.low, LARGEST
+
+
 class Declared(DatasetFields):  # type: ignore[misc]
     """A dataset: its table, the kinds of its columns, their bounds, and its permanent budget.
 
@@ -103,6 +129,8 @@ class Declared(DatasetFields):  # type: ignore[misc]
         The dataset whose budget is shared, because it has the same table.
     unrelated : bool
         Whether a custodian states that a table with the same public columns is about other people.
+    find_bounds : BoundsAsked, optional
+        How bounds that nobody could declare were found, or are to be.
 
     """
 
@@ -113,6 +141,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
     inputs: Annotated[tuple[Column, ...], Field(min_length=1, max_length=MOST_INPUTS)]
     output: Column | Annotated[tuple[Column, ...], Field(min_length=2, max_length=MOST_OUTPUTS)]
     bounds: Ends | Annotated[tuple[Ends, ...], Field(min_length=2)] | None = None
+    find_bounds: BoundsAsked | None = None
     classes: Annotated[tuple[Column, ...], Field(min_length=2, max_length=50)] | None = None
     groups: Column | None = None
     exposure: Column | None = None
@@ -125,10 +154,15 @@ class Declared(DatasetFields):  # type: ignore[misc]
 
     @model_validator(mode="after")
     def _together(self) -> Self:
-        if (self.bounds is None) == (self.classes is None):
+        if (self.bounds is None and self.find_bounds is None) == (self.classes is None):
             raise ValueError("give either bounds or classes")
+        if self.find_bounds is not None and (self.groups or self.is_count or self.outcome != ONE):
+            raise ValueError("find_bounds needs one number and one row per person: give bounds")
+        if self.find_bounds is not None and self.find_bounds.epsilon >= self.epsilon:
+            raise ValueError("find_bounds must leave a part of epsilon")
         given = {each.name: getattr(self, each.name) for each in TABLE if hasattr(self, each.name)}
-        columns = {"groups": self.groups, "exposure": self.exposure, "y_bounds": self.bounds}
+        bounds = self.bounds if self.find_bounds is None else self.find_bounds.widest
+        columns = {"groups": self.groups, "exposure": self.exposure, "y_bounds": bounds}
         check_rules({**given, **columns}, self.outcome)
         check_column_roles(self.inputs, self.outputs, self.groups, self.exposure)
         if self.groups in self.inputs or self.exposure in (*self.inputs, self.groups or ""):
@@ -179,10 +213,17 @@ class Declared(DatasetFields):  # type: ignore[misc]
     @property
     def is_plain(self) -> bool:
         """Whether outputs are single numbers between bounds, one row per person, at numbers."""
-        plain = (
-            self.outcome == ONE and self.likelihood == Declared.model_fields["likelihood"].default
-        )
+        plain = self.outcome == ONE and not self.is_count
         return plain and not (self.kinds or self.groups or self.max_change)
+
+    @property
+    def is_count(self) -> bool:
+        """Whether the output is a count."""
+        return bool(self.likelihood != Declared.model_fields["likelihood"].default)
+
+    def with_bounds(self, bounds: Sequence[float]) -> Self:
+        """The same with these bounds of its output."""
+        return type(self)(**{**self.model_dump(), "bounds": bounds})
 
     def path(self, settings: Settings) -> Path:
         return settings.tables / self.table
@@ -315,12 +356,14 @@ class PredictAsked(Asked):
 
 
 class KeyAsked(Asked):
-    """A key. ``days``: until it expires; none: it is valid until it is revoked."""
+    """A key. ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
+    with it at the OpenID Connect provider."""
 
     name: Name
     role: Literal["custodian", "analyst"]
     datasets: Annotated[tuple[Name, ...], Field(max_length=1000)] = ()
     days: Annotated[int, Field(ge=1, le=3660)] | None = None
+    identity: Annotated[Line, Field(max_length=200, examples=["clara@hospital.example"])] = ""
 
 
 class Title(Asked):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 import re
 import time
@@ -12,17 +11,18 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import replace
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from anyio import CancelScope
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client import Counter as Total
+from starlette.requests import cookie_parser
+from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from privgp.ledger.errors import LedgerUnreachable
 from privgp.server.jobs.turns import Busy, Turns
-from privgp.server.metrics import KIND, OTHER, Metrics
 from privgp.server.settings import Settings
-from privgp.server.store.keys import Who
-from privgp.server.store.store import Store
+from privgp.server.store.store import Row, Store, Who
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -33,7 +33,14 @@ COOKIES = {False: "privgp", True: "__Host-privgp"}  # without TLS, and with it
 OWN = b"x-privgp"  # a header that pages of other hosts cannot send
 FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
-OPEN = {"/health", "/openapi.json", "/signin", "/static/page.css"}
+OPEN = {
+    "/health",
+    "/openapi.json",
+    "/signin",
+    "/signin/oidc",
+    "/signin/oidc/callback",
+    "/static/page.css",
+}
 UPLOADS = ("/api/tables", "/updates")
 UNKNOWN = "@"  # before the address of a caller without a key
 BUSY = "The server is busy: try again in a moment."
@@ -50,14 +57,17 @@ HEADERS = {
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
+SOON = {"retry-after": "1"}
+MORE = {401: {"www-authenticate": "Bearer"}, 429: SOON, 503: SOON}
+KEPT = {b"cache-control": b"private, max-age=3600"}  # scripts and styles, for an hour
 METRICS = "/metrics"
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+OTHER = "other"
+KIND = "text/plain; version=0.0.4; charset=utf-8"  # which every version of Prometheus reads
 GONE = 499  # the client went away before it was answered
 MOST_BUCKETS = 10_000
 LONGEST_LENGTH = 20  # digits
 log = logging.getLogger("privgp.server")
-
-
-HEALTHY = b'{"status":"ok"}'
 
 
 class TooLarge(Exception):
@@ -84,6 +94,7 @@ class Request:
     """
 
     def __init__(self, settings: Settings, path: str, receive: Receive, send: Send) -> None:
+        self._headers = {**HEADERS, **(KEPT if path.startswith("/static/") else {})}
         self.is_upload = path == UPLOADS[0] or path.endswith(UPLOADS[1])
         self.most = settings.max_upload_bytes if self.is_upload else settings.max_body_bytes
         self.too_large = f"The request is larger than {self.most} bytes."
@@ -116,7 +127,7 @@ class Request:
         if message["type"] == "http.response.start":
             self._started, self.status = True, message["status"]
             there = {name for name, _ in message["headers"]}
-            added = [pair for pair in HEADERS.items() if pair[0] not in there]
+            added = [pair for pair in self._headers.items() if pair[0] not in there]
             message = {**message, "headers": [*message["headers"], *added]}
         await self._send(message)
 
@@ -124,13 +135,11 @@ class Request:
         """Answer with one sentence, unless an answer has begun."""
         if not self._started:
             self._problem = None
-            await _refuse(self.send, status, sentence)
+            await self.reply(JSONResponse({"error": sentence}, status, MORE.get(status)))
 
-    async def send_text(self, body: bytes, kind: str) -> None:
-        """Answer with a text."""
-        headers = [(b"content-type", kind.encode("ascii")), (b"content-length", b"%d" % len(body))]
-        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
-        await self.send({"type": "http.response.body", "body": body})
+    async def reply(self, response: Response) -> None:
+        """Answer with what the guard itself has to say."""
+        await response({"type": "http"}, self.receive, self.send)
 
     async def cancel_if_gone(self, scope: CancelScope) -> None:
         """Cancel what is done for a client that goes away."""
@@ -170,6 +179,44 @@ class Rates:
         return allowed
 
 
+# No label holds a name, a key or a value that somebody sent.
+class Metrics:
+    """What one server counts.
+
+    Parameters
+    ----------
+    store : knows the jobs
+    turns : queues by name
+
+    """
+
+    def __init__(self, store: Store, turns: dict[str, Turns]) -> None:
+        self._store, self._turns = store, turns
+        self._registry = CollectorRegistry()
+        kept: Row = {"registry": self._registry}
+        labels, states = ("method", "route", "status"), ("queue", "state")
+        self._requests = Total("privgp_requests", "Requests answered.", labels, **kept)
+        self._seconds = Histogram("privgp_request_seconds", "Time to answer.", ("route",), **kept)
+        self._queues = Gauge("privgp_queue", "Requests by queue and state.", states, **kept)
+        self._jobs = Gauge("privgp_jobs", "Jobs by kind and state.", ("kind", "state"), **kept)
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answered request; ``route`` is a pattern of paths, not a path."""
+        known = method if method in METHODS else OTHER
+        self._requests.labels(known, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def page(self) -> bytes:
+        """All of it in the text format of Prometheus."""
+        for name, turns in self._turns.items():
+            self._queues.labels(name, "running").set(turns.running.total())
+            self._queues.labels(name, "waiting").set(turns.queue_length)
+        self._jobs.clear()
+        for kind, state, number in self._store.count_jobs():
+            self._jobs.labels(kind, state).set(number)
+        return generate_latest(self._registry)
+
+
 class Guard:
     """What stands between the network and the application.
 
@@ -201,8 +248,8 @@ class Guard:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.application(scope, receive, send)
-        elif scope["type"] == "http" and scope["path"] == "/health":
-            await _answer_health(send)  # whatever else there is to do
+        elif scope["type"] == "http" and scope["path"] == "/health":  # whatever else there is to do
+            await Request(self.settings, "", receive, send).reply(JSONResponse({"status": "ok"}))
         elif scope["type"] == "http":
             request, start = Request(self.settings, scope["path"], receive, send), time.monotonic()
             await self._guard_request(scope, request)
@@ -238,16 +285,17 @@ class Guard:
         except LedgerUnreachable:
             return await refuse(503, "The server cannot reach its database: try again later.")
         if path == METRICS and self._may_count(headers):
-            return await request.send_text(await asyncio.to_thread(self.metrics.page), KIND)
+            counted = await asyncio.to_thread(self.metrics.page)
+            return await request.reply(Response(counted, media_type=KIND))
         address = (scope.get("client") or ("",))[0]
         allowed = self._addresses.allow(address) if who is None else self._keys.allow(who.key)
         if not allowed:
             return await refuse(429, "Too many requests: try again in a moment.")
         if who is None and path not in OPEN:
             in_browser = b"text/html" in headers.get(b"accept", b"") and "/api/" not in path
-            if scope["method"] != "GET" or not (in_browser or path == "/"):
+            if scope["method"] != "GET" or not in_browser:
                 return await refuse(401, NO_KEY)
-            scope = {**scope, "path": "/signin"}
+            return await request.reply(RedirectResponse("/signin", 303))
         changes = scope["method"] not in ("GET", "HEAD") and path not in OPEN
         elsewhere = scope["method"] == "POST" and headers.get(FROM, OURS[0]) not in OURS
         if elsewhere or (who is not None and who.by_cookie and changes and OWN not in headers):
@@ -312,34 +360,9 @@ class Guard:
         word, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
         if word.lower() == "bearer":
             return self.store.who(key.strip())
-        token = cookie_in(headers.get(b"cookie", b"").decode("latin-1"), self.settings)
+        cookies = cookie_parser(headers.get(b"cookie", b"").decode("latin-1"))
+        token = cookies.get(COOKIES[self.settings.secure], "")
         if not token:
             return self.store.who("")  # looked for like any other
         found = self.store.who_has_session(token)
         return None if found is None else replace(found, by_cookie=True)
-
-
-def cookie_in(text: str, settings: Settings) -> str:
-    """The token of the person who is signed in; empty if there is none."""
-    try:
-        found = SimpleCookie(text).get(COOKIES[settings.secure])
-    except CookieError:
-        return ""
-    return "" if found is None else found.value
-
-
-async def _answer_health(send: Send) -> None:
-    kind = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(HEALTHY))]
-    await send({"type": "http.response.start", "status": 200, "headers": [*kind, *HEADERS.items()]})
-    await send({"type": "http.response.body", "body": HEALTHY})
-
-
-async def _refuse(send: Send, status: int, sentence: str) -> None:
-    body = json.dumps({"error": sentence}).encode("ascii")
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if status in (429, 503):
-        headers.append((b"retry-after", b"1"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import json
-from functools import cache
 from itertools import pairwise
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware.gzip import GZipMiddleware
 
 from privgp.models.rows.updates import is_updatable
 from privgp.release.exports.geojson import places_in
@@ -19,23 +18,21 @@ from privgp.server import api
 from privgp.server.api import Anybody, Custodian, Served, Service
 from privgp.server.declared import Declared
 from privgp.server.functions import api as functions
-from privgp.server.guard import COOKIES, cookie_in
-from privgp.server.store.keys import Who
-from privgp.server.store.store import Row
-from privgp.server.views import page
+from privgp.server.guard import COOKIES
+from privgp.server.store.store import Row, Who
 from privgp.server.views.page import certificate_context, templates
 from privgp.server.work import RELEASE
 
 router = APIRouter(include_in_schema=False)
-TYPES = {"css": "text/css", "js": "text/javascript"}
-SCRIPTS = ("page", "plan", "register", "release", "function", "thumbs")
-FILES = (*(f"{name}.js" for name in SCRIPTS), *page.SCRIPTS, *page.STYLES)
 WRONG = "This is not a valid key."
 TITLES = {403: "Not allowed", 404: "Nothing here", 405: "Not possible", 503: "Try again later"}
 DATASETS, APPROVALS, PEOPLE, LEDGER = "Datasets", "Approvals", "People", "Ledger"
 
 
-def _render(name: str, *, status: int = 200, **shown: object) -> HTMLResponse:
+static = GZipMiddleware(StaticFiles(packages=[("privgp.server", "static")]))
+
+
+def render(name: str, *, status: int = 200, **shown: object) -> HTMLResponse:
     return HTMLResponse(templates().get_template(name).render(**shown), status_code=status)
 
 
@@ -51,13 +48,12 @@ def error_page(request: Request, status: int, sentence: str) -> HTMLResponse:
     """The page of a refusal, for somebody who opened an address in a browser."""
     who = getattr(request.state, "who", None)
     title = TITLES.get(status, "That did not work")
-    return _render("error.html", status=status, who=who, here="", title=title, sentence=sentence)
+    return render("error.html", status=status, who=who, here="", title=title, sentence=sentence)
 
 
 @router.get("/signin")
-def sign_in_page(request: Request) -> HTMLResponse:
-    status = 200 if request.scope["raw_path"] == b"/signin" else 401
-    return _render("signin.html", status=status, problem="")
+def sign_in_page(s: Served) -> HTMLResponse:
+    return render("signin.html", problem="", oidc=s.settings.oidc_issuer)
 
 
 @router.post("/signin")
@@ -69,10 +65,14 @@ async def sign_in(s: Served, request: Request) -> Response:
         form = {}
     who = await run_in_threadpool(s.store.who, form.get("key", [""])[0].strip())
     if who is None:
-        return _render("signin.html", status=401, problem=WRONG)
+        return render("signin.html", status=401, problem=WRONG, oidc=s.settings.oidc_issuer)
+    return await set_session(s, who, RedirectResponse("/", status_code=303))
+
+
+async def set_session(s: Service, who: Who, response: Response) -> Response:
+    """An answer that signs somebody in, by a cookie."""
     token = await run_in_threadpool(s.store.sign_in, who)
     await run_in_threadpool(s.log, who, "sign-in", "")
-    response = RedirectResponse("/", status_code=303)
     name, secure = COOKIES[s.settings.secure], s.settings.secure
     response.set_cookie(name, token, httponly=True, samesite="strict", secure=secure, path="/")
     return response
@@ -80,7 +80,7 @@ async def sign_in(s: Served, request: Request) -> Response:
 
 @router.post("/signout")
 def sign_out(s: Served, request: Request) -> Response:
-    s.store.sign_out(cookie_in(request.headers.get("cookie", ""), s.settings))
+    s.store.sign_out(request.cookies.get(COOKIES[s.settings.secure], ""))
     response = Response(status_code=204)
     response.delete_cookie(COOKIES[s.settings.secure], path="/", secure=s.settings.secure)
     return response
@@ -117,17 +117,12 @@ def approvals(s: Served, who: Anybody) -> HTMLResponse:
 @router.get("/people")
 def people(s: Served, who: Custodian) -> HTMLResponse:
     keys = api.keys(s, who)
-    return _page(
-        s,
-        who,
-        "people.html",
-        PEOPLE,
-        keys=keys,
-        names={key["id"]: key["name"] for key in keys},
-        events=api.events(s, who),
-        unused=api.unused_tables(s, who),
-        datasets=[row["name"] for row in s.store.datasets(who)],
-    )
+    shown = {
+        "keys": keys, "names": {key["id"]: key["name"] for key in keys}, "events": api.events(s, who),
+        "unused": api.unused_tables(s, who), "oidc": s.settings.oidc_issuer,
+        "datasets": [row["name"] for row in s.store.datasets(who)],
+    }  # fmt: skip
+    return _page(s, who, "people.html", PEOPLE, **shown)
 
 
 @router.get("/ledger")
@@ -141,34 +136,19 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     shown = _dataset(s, who, name)
     plans = api.plans(s, who, name)
     usable = [each["id"] for each in plans if each["comparison"] and each["fits"]]
-    return _page(
-        s,
-        who,
-        "plan.html",
-        DATASETS,
-        tab="Plan",
-        plans=_plans(s, who, name)[::-1],
-        comparison=usable[-1] if usable else "",
-        outcomes=_outcomes(shown["declared"]),
-        **shown,
-    )
+    shown |= {"plans": _plans(s, who, name)[::-1], "comparison": usable[-1] if usable else ""}
+    outcomes = _outcomes(shown["declared"])
+    return _page(s, who, "plan.html", DATASETS, tab="Plan", outcomes=outcomes, **shown)
 
 
 @router.get("/datasets/{name}/releases")
 def releases(s: Served, who: Anybody, name: str) -> HTMLResponse:
     rows = api.releases(s, who, name)[::-1]
     titles = s.store.titles(*(row["id"] for row in rows))
-    return _page(
-        s,
-        who,
-        "releases.html",
-        DATASETS,
-        tab="Releases",
-        releases=rows,
-        headlines={number: row["headline"] for number, row in titles.items()},
-        functions=functions.functions(s, who, name),
-        **_dataset(s, who, name),
-    )
+    shown: Row = {"releases": rows, "functions": functions.functions(s, who, name)}
+    shown |= {"headlines": {number: row["headline"] for number, row in titles.items()}}
+    shown |= _dataset(s, who, name)
+    return _page(s, who, "releases.html", DATASETS, tab="Releases", **shown)
 
 
 @router.get("/datasets/{name}/ledger")
@@ -196,43 +176,16 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     declared, model = s.work.declaration_of(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
     named, facts = s.title(number), model.certificate()
-    return _page(
-        s,
-        who,
-        "release.html",
-        DATASETS,
-        release=row,
-        title=declared.title,
-        headline=named.headline or declared.headline,
-        unit=named.unit,
-        file_name=s.file_name(who, number, "privgp"),
-        plan_hash=facts["plan_hash"],
-        budget=f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}",
-        places=len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
-        updatable={"epsilon": model.epsilon, "delta": model.delta} if can_update else None,
-        **certificate_context(facts, declared.title),
-    )
-
-
-@router.get("/static/{name}")
-def static(request: Request, name: str) -> Response:
-    if name not in FILES:
-        return Response(status_code=404)
-    kind = TYPES[name.rpartition(".")[2]]
-    data, small, tag = _versions(name)
-    headers = {"cache-control": "private, max-age=3600", "etag": tag, "vary": "accept-encoding"}
-    if request.headers.get("if-none-match") == tag:
-        return Response(status_code=304, headers=headers)
-    if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(data, media_type=kind, headers=headers)
-    return Response(small, media_type=kind, headers={**headers, "content-encoding": "gzip"})
-
-
-@cache
-def _versions(name: str) -> tuple[bytes, bytes, str]:
-    """A file, the same compressed, and its tag."""
-    data = page.static(name)
-    return data, gzip.compress(data, 6, mtime=0), f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    shown = {
+        "release": row, "title": declared.title, "unit": named.unit, "plan_hash": facts["plan_hash"],
+        "headline": named.headline or declared.headline,
+        "file_name": s.file_name(who, number, "privgp"),
+        "budget": f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}",
+        "places": len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
+        "updatable": {"epsilon": model.epsilon, "delta": model.delta} if can_update else None,
+    }  # fmt: skip
+    shown |= certificate_context(facts, declared.title)
+    return _page(s, who, "release.html", DATASETS, **shown)
 
 
 def _dataset(s: Service, who: Who, name: str) -> Row:

@@ -59,7 +59,6 @@ def _check_header(path: Path, limits: Settings) -> None:
 def _check_metadata(path: Path, limits: Settings) -> None:
     """Compare what a Parquet file declares with the limits, and then the texts that few bytes of it
     may stand for: a dictionary holds a text once, whatever the number of rows that have it."""
-    import polars as pl
     from pyarrow import ArrowException, parquet
 
     try:

@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, Self
+from typing import Annotated, Any, BinaryIO, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -23,7 +23,14 @@ from pydantic_settings import (
 )
 
 SQLITE = "sqlite:///"
+# An address without a path's end; without TLS on this machine only. Empty: none.
+ORIGIN = r"^(https://[^\s?#]*[^\s?#/]|http://(localhost|127\.0\.0\.1)(:\d+)?)?$"
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
+
+
+def about(default: object, text: str, **limits: Any) -> Any:
+    """A setting with its default, described."""
+    return Field(default, description=text, **limits)
 
 
 class Settings(BaseSettings):
@@ -33,75 +40,66 @@ class Settings(BaseSettings):
         env_prefix="PRIVGP_SERVE_", frozen=True, extra="forbid", hide_input_in_errors=True
     )
 
-    data: Annotated[Path, Field(description="folder of private tables and states")] = Path(
-        "privgp-server"
+    data: Path = about(Path("privgp-server"), "folder of private tables and states")
+    ledger: str | None = about(None, "URL of the ledger; default: an SQLite file in `data`")
+    signing_key: Path | None = about(
+        None, "Ed25519 key that signs the ledger's entries; default: a file in `data`"
     )
-    ledger: Annotated[
-        str | None, Field(description="URL of the ledger; default: an SQLite file in `data`")
-    ] = None
-    signing_key: Annotated[
-        Path | None,
-        Field(description="Ed25519 key that signs the ledger's entries; default: a file in `data`"),
-    ] = None
-    metrics_token: Annotated[
-        str | None,
-        Field(
-            min_length=16,
-            repr=False,
-            description="text that `/metrics` asks for; default: there are no metrics",
-        ),
-    ] = None
-    secure: Annotated[bool, Field(description="send sign-in cookies over TLS only")] = False
+    metrics_token: str | None = about(
+        None,
+        "text that `/metrics` asks for; default: there are no metrics",
+        min_length=16,
+        repr=False,
+    )
+    address: str = about(
+        "", "where people find the server: `https://` and its name", pattern=ORIGIN
+    )
+    oidc_issuer: str = about("", "OpenID Connect provider that people sign in at", pattern=ORIGIN)
+    oidc_client_id: str = about("", "what the provider calls this server")
+    oidc_client_secret: str = about("", "password of this server at the provider", repr=False)
+    oidc_claim: str = about("email", "what the provider tells of a person that keys are made for")
+    secure: bool = about(False, "send sign-in cookies over TLS only")
     hosts: Annotated[
         tuple[str, ...],
         NoDecode,
         Field(description="host names that requests may be sent to, separated by commas"),
     ] = LOCAL
-    max_upload_bytes: Annotated[PositiveInt, Field(description="size of a table")] = 32 * 2**20
-    max_body_bytes: Annotated[PositiveInt, Field(description="size of any other request")] = 2**20
-    max_rows: Annotated[PositiveInt, Field(description="rows of a table")] = 100_000
-    max_columns: Annotated[PositiveInt, Field(description="columns of a table")] = 1_000
-    max_expanded_bytes: Annotated[
-        PositiveInt, Field(description="size of a Parquet table once it is decompressed")
-    ] = 256 * 2**20
-    max_exact_rows: Annotated[
-        PositiveInt, Field(description="rows of a table that is planned without inducing inputs")
-    ] = 2_000
-    max_points: Annotated[PositiveInt, Field(description="points of one prediction")] = 10_000
-    max_function_points: Annotated[
-        PositiveInt, Field(description="points of one request to a whole function or to paths")
-    ] = 500
-    max_function_total: Annotated[
-        PositiveInt,
-        Field(description="points of all requests to a function without inducing inputs"),
-    ] = 4_000
-    max_jobs_per_key: Annotated[
-        PositiveInt, Field(description="jobs of one key that wait or run")
-    ] = 20
-    max_job_seconds: Annotated[PositiveFloat, Field(description="duration of one job")] = 600.0
-    max_requests: Annotated[PositiveInt, Field(description="requests accepted at once")] = 100
-    max_requests_per_key: Annotated[
-        PositiveInt, Field(description="requests of one key processed at once; others wait")
-    ] = 6
-    max_wait_seconds: Annotated[
-        PositiveFloat, Field(description="time that a request waits for its turn")
-    ] = 5.0
-    threads: Annotated[PositiveInt, Field(description="requests processed at once")] = 8
-    predictors: Annotated[
-        int, Field(ge=0, description="processes that predict; 0: the server predicts itself")
-    ] = 2
-    header_seconds: Annotated[
-        PositiveFloat, Field(description="time to send the headers of a request")
-    ] = 10.0
-    body_seconds: Annotated[
-        PositiveFloat, Field(description="time to send the body of a request")
-    ] = 120.0
-    requests_per_second: Annotated[
-        PositiveFloat, Field(description="steady rate of requests of one key")
-    ] = 50.0
-    burst: Annotated[
-        PositiveInt, Field(description="requests of one key in a moment, before the rate counts")
-    ] = 200
+    max_upload_bytes: PositiveInt = about(32 * 2**20, "size of a table")
+    max_body_bytes: PositiveInt = about(2**20, "size of any other request")
+    max_rows: PositiveInt = about(100_000, "rows of a table")
+    max_columns: PositiveInt = about(1_000, "columns of a table")
+    max_expanded_bytes: PositiveInt = about(
+        256 * 2**20, "size of a Parquet table once it is decompressed"
+    )
+    max_exact_rows: PositiveInt = about(
+        2_000, "rows of a table that is planned without inducing inputs"
+    )
+    max_points: PositiveInt = about(10_000, "points of one prediction")
+    max_function_points: PositiveInt = about(
+        500, "points of one request to a whole function or to paths"
+    )
+    max_function_total: PositiveInt = about(
+        4_000, "points of all requests to a function without inducing inputs"
+    )
+    max_jobs_per_key: PositiveInt = about(20, "jobs of one key that wait or run")
+    max_job_seconds: PositiveFloat = about(600.0, "duration of one job")
+    max_requests: PositiveInt = about(100, "requests accepted at once")
+    max_requests_per_key: PositiveInt = about(
+        6, "requests of one key processed at once; others wait"
+    )
+    max_wait_seconds: PositiveFloat = about(5.0, "time that a request waits for its turn")
+    threads: PositiveInt = about(8, "requests processed at once")
+    predictors: int = about(2, "processes that predict; 0: the server predicts itself", ge=0)
+    header_seconds: PositiveFloat = about(10.0, "time to send the headers of a request")
+    body_seconds: PositiveFloat = about(120.0, "time to send the body of a request")
+    requests_per_second: PositiveFloat = about(50.0, "steady rate of requests of one key")
+    burst: PositiveInt = about(200, "requests of one key in a moment, before the rate counts")
+
+    @model_validator(mode="after")
+    def _complete_sign_in(self) -> Self:
+        if self.oidc_issuer and not (self.oidc_client_id and self.address):
+            raise ValueError("oidc_issuer needs oidc_client_id and address")
+        return self
 
     @field_validator("data")
     @classmethod
@@ -140,21 +138,21 @@ class Settings(BaseSettings):
             A value or a name is wrong, or the file is no TOML.
 
         """
+        made = type(
+            cls.__name__, (cls,), {"model_config": {"toml_file": file}, "__module__": __name__}
+        )
+        return cls(**made(**given).model_dump())
 
-        class FromFile(Settings):
-            @classmethod
-            def settings_customise_sources(
-                cls,
-                settings_cls: type[BaseSettings],
-                init_settings: PydanticBaseSettingsSource,
-                env_settings: PydanticBaseSettingsSource,
-                *_: PydanticBaseSettingsSource,
-                **__: PydanticBaseSettingsSource,
-            ) -> tuple[PydanticBaseSettingsSource, ...]:
-                read = TomlConfigSettingsSource(settings_cls, file) if file else None
-                return tuple(filter(None, (init_settings, env_settings, read)))
-
-        return cls(**FromFile(**given).model_dump())  # type: ignore[arg-type]
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        *_: PydanticBaseSettingsSource,
+        **__: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @property
     def url(self) -> str:

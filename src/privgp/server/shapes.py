@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 Number = Annotated[str, Field(description="an identifier", examples=["0f3c" * 8])]
 Moment = Annotated[str, Field(description="in UTC, ISO 8601; empty: never")]
@@ -17,8 +20,16 @@ Columns = Annotated[
 ]
 
 
+EXAMPLES = json.loads(files("privgp.server").joinpath("examples.json").read_bytes())
+
+
+def add_example(schema: JsonDict, model: type) -> None:
+    """What a request or an answer looks like, for /openapi.json."""
+    schema["examples"] = [EXAMPLES[model.__name__]] if model.__name__ in EXAMPLES else []
+
+
 class Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra=add_example)
 
 
 class Problem(Shape):
@@ -40,6 +51,7 @@ class Key(Id):
     made_at: Moment
     revoked_at: Moment
     ends: Moment
+    identity: Annotated[str, Field(description="who signs in with it at the provider")]
     datasets: list[str]
 
 
@@ -69,7 +81,7 @@ class Column(Shape):
 class Dataset(BaseModel):
     """What was declared of a dataset, and what is left of its budget."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra=add_example)
 
     name: Annotated[str, Field(examples=["visits"])]
     inputs: list[str]
@@ -138,6 +150,7 @@ class Axis(Shape):
     input: str
     output: str
     at: list[float]
+    ticks: Annotated[str, Field(description="date: days since 1970; empty: numbers")] = ""
 
 
 class Option(Shape):
@@ -186,7 +199,7 @@ class Prediction(Shape):
 class View(BaseModel):
     """The curve, map or slices of a release as plain numbers."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", json_schema_extra=add_example)
 
     kind: Literal["curve", "map", "slices"]
     inputs: list[str]

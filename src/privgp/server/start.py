@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import socket
 from collections.abc import Callable
 
@@ -14,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from privgp.server.app import application
 from privgp.server.declared import Declared
 from privgp.server.settings import Settings
-from privgp.server.store.keys import ANALYST, CUSTODIAN
+from privgp.server.store.store import ANALYST, CUSTODIAN
 
 DEMO = "diabetes"
 MOST_HEADERS = 32 * 1024  # bytes
@@ -24,6 +25,7 @@ Say = Callable[[str], None]
 
 def prepare_server(settings: Settings, *, demo: bool, say: Say, new_key: bool = False) -> FastAPI:
     """The application; keys that it made are said once and kept nowhere."""
+    os.umask(0o077)  # files of the database are nobody else's either
     made = application(settings)
     store = made.state.service.store
     if demo:
@@ -104,15 +106,9 @@ def _register_demo(made: FastAPI, settings: Settings) -> None:
 
     service = made.state.service
     declared = Declared(
-        name=DEMO,
-        table="diabetes.csv",
-        inputs=("bmi", "bp"),
-        public_inputs=("bmi", "bp"),
-        output="progression",
-        bounds=(25.0, 350.0),
-        epsilon=3.0,
-        delta=1e-5,
-    )
+        name=DEMO, table="diabetes.csv", inputs=("bmi", "bp"), public_inputs=("bmi", "bp"),
+        output="progression", bounds=(25.0, 350.0), epsilon=3.0, delta=1e-5,
+    )  # fmt: skip
     path = declared.path(settings)
     if path.exists():
         return

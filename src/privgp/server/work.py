@@ -20,13 +20,14 @@ from privgp.ledger.account import Account
 from privgp.ledger.chain import Entry
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
+from privgp.models.density.bounds import private_bounds
 from privgp.models.load import estimator_for, pack_model, unpack_model
 from privgp.models.rows.tables import rehearsal_inputs
 from privgp.models.rows.updates import check_updatable
 from privgp.plan.accuracy import expected_std
 from privgp.plan.plan import Plan, pack_plan, unpack_plan
 from privgp.privacy.guarantee import Guarantee
-from privgp.server.declared import Declared, PlanAsked
+from privgp.server.declared import LARGEST, Declared, PlanAsked
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions import keeper as functions
 from privgp.server.settings import Settings
@@ -99,6 +100,21 @@ class Work:
         entries, budget = account.entries(), account.opened().budget
         after = budget.after(entries[-1].spent if entries else Spent(), guarantee)
         return None if after is None else budget.left(after[1])
+
+    def find_bounds(self, asked: Declared) -> Declared:
+        """The same dataset with bounds, which cost a part of its budget: charge, draw, store. The first
+        bounds stored are those that everybody gets."""
+        account, wanted = self.ledger.account(asked.charged), asked.find_bounds
+        assert wanted is not None
+        key = f"bounds of {asked.name}"
+        kept = account.stored(key)
+        if kept is None:
+            _, _, y = asked.all_columns(asked.usual_model(), asked.path(self.settings))
+            keyed = Keyed(account, key, wanted.model_dump_json())
+            given = {**wanted.model_dump(), "protect": asked.protect, "largest": LARGEST}
+            made = private_bounds(y, ledger=keyed, **given)
+            kept = account.store(key, json.dumps(made.bounds).encode("ascii"))
+        return asked.with_bounds(json.loads(kept))
 
     def read_release(self, row: Row) -> bytes:
         """The stored bytes of a release."""
@@ -224,17 +240,17 @@ def _plan_summary(plan: Plan, declared: Declared, asked: PlanAsked, step: Step) 
         "summary": plan.summary(),
         "description": plan.describe(),
         "axes": [
-            {"input": name, "output": output, "at": at.tolist()}
+            {"input": name, "output": output, "at": at.tolist(), "ticks": ticks}
             for output in declared.outputs
-            for name, at, _ in axes
+            for name, ticks, at, _ in axes
         ],
         "options": options,
     }
 
 
-def _axes(plan: Plan, declared: Declared) -> list[tuple[str, Array, Array]]:
-    """The name of every input that is a number, points along it over public nodes, and where the kernel
-    has them, the other inputs in the middle."""
+def _axes(plan: Plan, declared: Declared) -> list[tuple[str, str, Array, Array]]:
+    """The name of every input without levels, whether it is a date, points along it over public nodes,
+    and where the kernel has them, the other inputs in the middle."""
     assert plan.made_for is not None
     nodes, inputs = plan.parts[0].functionals.nodes, plan.made_for.parameters.columns
     numbers = nodes if inputs is None else inputs.back(nodes)
@@ -243,12 +259,13 @@ def _axes(plan: Plan, declared: Declared) -> list[tuple[str, Array, Array]]:
     middle = 0.5 * low + 0.5 * high if inputs is None else inputs.middle(numbers)
     made = []
     for place, name in enumerate(names):
-        if inputs is not None and inputs.ticks[place] is not None:
+        ticks = None if inputs is None else inputs.ticks[place]
+        if isinstance(ticks, tuple):
             continue
         points = np.tile(middle, (CURVE, 1))
         points[:, place] = np.linspace(low[place], high[place], CURVE)
         located = points if inputs is None else inputs.coordinates(points)
-        made.append((name, points[:, place], located))
+        made.append((name, "date" if ticks == "date" else "", points[:, place], located))
     return made
 
 

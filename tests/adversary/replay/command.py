@@ -231,7 +231,7 @@ COMMANDS: dict[str, Lines] = {
         cells={"cost": (0.0, 5000.0), "pay": (0.0, 100.0)},
     ),
     "two classes": release(
-        f"--inputs age --output ill --classes no,yes --link probit {LAPLACE}", cells={"ill": ("no", "yes")}
+        f"--inputs age --output ill --classes no,yes --link probit --prevalence 0.2 {LAPLACE}", cells={"ill": ("no", "yes")}
     ),
     "two classes, inducing": release(
         f"--inputs age --output ill --classes no,yes --inducing 3 {GAUSSIAN}",

@@ -185,13 +185,16 @@ SERVED: dict[str, Dataset] = {
     "people, gaussian": Dataset(
         {**NUMBERS, "groups": "person"}, {"mechanism": "gaussian"}, row=slice(0, 2)
     ),
+    "bounds that are found": Dataset(
+        {"output": "cost", "find_bounds": {"epsilon": 4.0, "low": 0}}, {"mechanism": "laplace"}
+    ),
     "max_change": Dataset(
         {**NUMBERS, "max_change": 100}, {"mechanism": "laplace"}, cells={"cost": (0.0, 100.0)}
     ),
     "inducing": Dataset(plan={"inducing": 3}),
     "two classes": Dataset({"output": "ill", "classes": ["no", "yes"]}, cells={"ill": ("no", "yes")}),
     "two classes, probit": Dataset(
-        {"output": "ill", "classes": ["no", "yes"]}, {"link": "probit"}, cells={"ill": ("no", "yes")}
+        {"output": "ill", "classes": ["no", "yes"]}, {"link": "probit", "prevalence": 0.2}, cells={"ill": ("no", "yes")}
     ),
     "three classes": Dataset(
         {"output": "ill", "classes": ["no", "yes", "unknown"]}, {"mechanism": "gaussian"},

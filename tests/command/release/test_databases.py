@@ -124,3 +124,29 @@ def test_a_wrong_address_is_refused_without_its_password(place: str, address: st
     found = run("release", place, *asked, "-o", "r.privgp")
     assert_one_sentence(found)
     assert "secret" not in found.out + found.err
+
+
+@pytest.mark.parametrize("cell", ["NULL", "error('4711')", "CAST('4711 secret' AS DOUBLE)"])
+def test_a_private_cell_that_cannot_be_read_spends_nothing(cell: str, address: str) -> None:
+    """Whatever the database says of the cell, it is not quoted, and the query came before the charge."""
+    ibis = pytest.importorskip("ibis")
+    held = ibis.duckdb.connect("clinic.duckdb")
+    written = f"SELECT week, CASE WHEN who = 7 THEN {cell} ELSE cost END AS cost FROM visits"
+    held.raw_sql(f"CREATE VIEW bad AS {written}")
+    held.disconnect()
+    line = ["release", address.replace("visits", "bad"), "--inputs", "week", "--output", "cost"]
+    found = run(*line, "--bounds", "0", "250", *BUDGET, "--out", "bad.privgp")
+    assert_one_sentence(found)
+    assert "4711" not in found.err
+    assert "as spent" not in found.err
+    assert not Path("bad.privgp").exists()
+
+
+def test_an_error_of_arrow_is_not_quoted() -> None:
+    """It is a ValueError, and may name the value that it stumbled upon."""
+    arrow = pytest.importorskip("pyarrow")
+    from privgp.engine.database import quiet_failures
+
+    with pytest.raises(ValueError, match="refused the query") as found, quiet_failures():
+        raise arrow.ArrowInvalid("Integer value 4711 not in range")
+    assert "4711" not in str(found.value)

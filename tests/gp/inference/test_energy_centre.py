@@ -10,8 +10,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp.gp.inference.evidence import Bending, fit
 from privgp.gp.inference.many import noise_variance, sample
-from privgp.gp.measurement import Measurement, sums_of_parts
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
+from tests.gp.sums import sums_of_parts
 
 rng = np.random.default_rng(0)
 PLACES = np.sort(rng.uniform(0, 1, (12, 1)), axis=0)

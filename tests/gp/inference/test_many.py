@@ -12,8 +12,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.learning import MANY, learn
 from privgp.gp.inference.many import noise_variance, sample
-from privgp.gp.measurement import Measurement, sums_of_parts
+from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, prior_about
+from tests.gp.sums import sums_of_parts
 
 LENGTHSCALE, SCATTER, ROWS, NOISE = 0.03, 0.04, 200.0, 2.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zipfile
+from contextlib import nullcontext
 
 import numpy as np
 import polars as pl
@@ -93,6 +94,36 @@ def test_a_file_answers_to_the_last_bit(tmp_path, link, classes):
     assert (tmp_path / "again.privgp").read_bytes() == (tmp_path / "m.privgp").read_bytes()
 
 
+@pytest.mark.parametrize("protect", ["outputs", "records"])
+def test_a_file_knows_the_prevalence(tmp_path, protect):
+    X, y, _ = two(120)
+    private = {"protect": protect, "x_bounds": (0, 10)} if protect == "records" else {}
+    model = classifier(prevalence=0.1, hyperparameters="fixed", **private).fit(X, y)
+    with nullcontext() if private else pytest.warns(UserWarning, match="inputs"):
+        model.save(tmp_path / "m.privgp")
+    read = load(tmp_path / "m.privgp")
+    assert read.prevalence == 0.1
+    assert_array_equal(read.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(pickle.loads(pickle.dumps(model)).interval(X), model.interval(X))
+
+
+@pytest.mark.parametrize("link", ["logit", "probit"])
+def test_a_prevalence_is_what_is_expected_where_nothing_is_measured(link):
+    """Far from all rows a curve goes back to its prior: to the guess, not to even."""
+    X, y = np.linspace(0, 1, 40)[:, None], np.repeat(["no", "yes"], [38, 2])
+    kernel = ConstantKernel(1e-6) * RBF(0.1)
+    asked = {"kernel": kernel, "link": link, "hyperparameters": "fixed"}
+    rare, even = (classifier(prevalence=p, **asked).fit(X, y) for p in (0.05, None))
+    assert_allclose(rare.predict_proba([[50.0]])[0, 1], 0.05, rtol=1e-3)
+    assert_allclose(even.predict_proba([[50.0]])[0, 1], 0.5, rtol=1e-3)
+
+
+def test_plans_expect_less_error_of_rare_classes():
+    X = np.linspace(0, 10, 300)[:, None]
+    errors = [classifier(prevalence=p).plan(X).expected_error() for p in (0.02, 0.1, None)]
+    assert errors[0] < 0.5 * errors[1] < 0.5 * errors[2]
+
+
 def test_a_learned_release_has_a_file_too(tmp_path, fitted):
     fitted.save(tmp_path / "m.privgp")
     X = np.linspace(-1, 11, 30)[:, None]
@@ -171,6 +202,10 @@ def test_nothing_of_a_label_remains(tmp_path):
         ({"classes": None}, "classes must be declared"),
         ({"classes": ["yes"]}, "got 1 class"),
         ({"link": "log"}, "link"),
+        ({"prevalence": 0.0}, "prevalence must be at least 0.0001"),
+        ({"prevalence": 1}, "prevalence must be at least 0.0001"),
+        ({"prevalence": "rare"}, "prevalence must be a number"),
+        ({"prevalence": 0.1, "classes": ["yes", "no", "perhaps"]}, "it needs two"),
         ({"mechanism": "none"}, "mechanism"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"delta": 0.0, "mechanism": "gaussian"}, "delta"),

@@ -359,6 +359,7 @@ def test_private_records_are_not_compared(kind, monkeypatch):
     [
         ("two classes", {"classes": ("no", "yes", "perhaps")}),
         ("two classes", {"link": "probit"}),
+        ("two classes", {"prevalence": 0.1}),
         ("counts", {"likelihood": "gaussian"}),
         ("counts", {"max_change": 2.0}),
         ("several", {"y_bounds": ((0, 1), (0, 2))}),

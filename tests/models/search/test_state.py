@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privgp import PrivateBayesSearchCV
+from privgp import Ledger, PrivateBayesSearchCV
 from privgp.models.search import bayes, state
 from tests.models.looking_up import Column, records
 
@@ -28,6 +28,19 @@ def fit(path, **settings):
 
 def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_receipt_of_another_charge_pays_for_no_search(tmp_path):
+    """A state file that names the head of a cheap charge is charged for what it draws."""
+    account = Ledger(f"sqlite:///{tmp_path}/l.db").open("digits", epsilon=2.0, delta=1e-4)
+    cheap = fit(None, epsilon=0.01, delta=1e-6, ledger=account)
+    path = tmp_path / "forged"
+    fit(path, ledger=account)
+    header, *_ = path.read_text().splitlines(keepends=True)
+    path.write_text(header + json.dumps({"charged": cheap.charged_}) + "\n")
+    fit(path, ledger=account)
+    assert [entry.promised.epsilon for entry in account.entries()] == [0.01, 1.0, 1.0]
+    assert fit(path, ledger=account).charged_["entry"] == 3  # which goes on, and draws nothing
 
 
 class Killed(BaseException):

@@ -332,8 +332,7 @@ class Bending:
             along = along - (self.pulled @ f.energy_centre - Q.T @ line)
         height, left = r / one, 1.0 / one
         square = np.maximum(
-            self.squares + np.einsum("ij,ij->j", Q, WQ) - 2.0 * np.einsum("ij,ji->i", lead, Q),
-            0.0,
+            self.squares + np.einsum("ij,ij->j", Q, WQ) - 2.0 * np.einsum("ij,ji->i", lead, Q), 0.0
         )
         e1, e2 = square[first], square[second]
         e12 = (

@@ -15,9 +15,10 @@ from privgp.plan.outcomes.density import REPLACED, count_bounds
 from privgp.plan.strategy import GroupSums, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
-from privgp.privacy.protected import VALUES_REPLACED
+from privgp.privacy.protected import OUTPUTS, RECORDS
 from privgp.privacy.sensitivity import scale_change
 from privgp.publish import Payer, Receipt, check_account, publish
+from privgp.question.parameters import check_values
 from privgp.types import Array, Column, Pair, RandomState
 from privgp.vault.measure import measure
 from privgp.vault.tables import seal_magnitudes, seal_values
@@ -26,6 +27,7 @@ COARSE, FINE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # ends of bins i
 MANY = 2000.0  # times epsilon: values from which on bins are fine
 MISTAKE = 1e-3  # the probability that an empty bin is taken for one with values
 MOST_DECADES = 30
+PROTECTED = {"outputs": OUTPUTS, "records": RECORDS}  # whose neighbours differ in one value
 ASSUMPTIONS = (
     "the number of values is public",
     "share, smallest, largest, low and budget were chosen without looking at the values",
@@ -69,6 +71,7 @@ def private_bounds(
     low: float | None = None,
     smallest: float = 0.01,
     largest: float = 1e9,
+    protect: str = "outputs",
     ledger: Account | None = None,
     random_state: RandomState = None,
 ) -> PrivateBounds:
@@ -89,6 +92,9 @@ def private_bounds(
         A lower bound that is known, such as 0 for costs. None: it is found too.
     smallest, largest : float
         Magnitudes, chosen without looking at the values: bins begin and end there.
+    protect : {"outputs", "records"}
+        What a release within the bounds protects: both guarantees then add up, in one account too. All
+        values of a person who has several, as ``groups`` protects them, are not protected together here.
     ledger : Account, optional
         The account of these data, which is charged before noise is drawn.
     random_state : int, optional
@@ -100,6 +106,7 @@ def private_bounds(
 
     """
     check_question(epsilon, share, low, smallest, largest)
+    check_values({"protect": protect})
     check_account(ledger)
     values = seal_values(y)
     rows = len(values)
@@ -111,7 +118,7 @@ def private_bounds(
     strategy = GroupSums(np.eye(bins), every, one, None, 0.0, one, change=change)
     noise = noise_of(strategy, float(epsilon), 0.0)
     promised = promise(
-        VALUES_REPLACED,
+        PROTECTED[protect],
         [noise.event],
         (float(epsilon), 0.0),
         assumptions=ASSUMPTIONS,

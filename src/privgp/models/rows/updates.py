@@ -313,7 +313,7 @@ LOST = (
 # What the released numbers rest on.
 KEPT = (
     *("protect", "y_bounds", "x_bounds", "max_change", "likelihood", "reconstruct"),
-    *("classes", "link"),
+    *("classes", "link", "prevalence"),
 )
 
 

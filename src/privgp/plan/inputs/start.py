@@ -43,7 +43,7 @@ def initial_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prio
     """
     kernel, width, inputs = question.kernel, 2.0 * question.half_width, question.inputs
     if kernel is None:
-        kernel = default_kernel(X, width, inputs)
+        kernel = default_kernel(X, question.signal * width, inputs)
         shares = RANK_SHARES if learned else RANK_SHARES[:1]
     else:
         kernel = kernel if inputs is None else inputs.kernel(kernel)

@@ -28,7 +28,7 @@ from privgp.types import Array, Integers, added_field
 
 # How many rows a person may have, each of which then counts one over it: few numbers, so that few cells
 # are told apart by them.
-LADDER = np.array(sorted({m * 2**j for j in range(25) for m in (4, 5, 6, 7)} | {1, 2, 3}))
+LADDER = np.array(sorted({m * 2**j for j in range(31) for m in (4, 5, 6, 7)} | {1, 2, 3}))
 CLASSES = 128  # more than there are
 RUNGS = 16  # classes of sample weights that cells are told apart by
 NARROW, ROUNDS = 64, 8  # bins that nearly all rows lie in at least; passes until they do

@@ -13,16 +13,28 @@ import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.gp.links import Link
+from privgp.gp.links import LINKS, Link
 from privgp.gp.priors import Hyperparameters, Prior
 
-CONSTANT_STD = 2.0  # on the logit scale, where a probability moves by a quarter at most
+# Of the level, on the logit scale, where a probability moves by a quarter at most: about even, and about a
+# declared prevalence.
+CONSTANT_STD, GUESS_STD = 2.0, 1.0
 LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even
 
 
 def steepest(link: Link) -> float:
-    """How far a probability moves with the function at most."""
+    """How far a probability moves with the function where that is 0: at most, unless a prevalence is declared."""
     return float(link.slope(np.zeros(1))[0])
+
+
+def signal_of(link: Link) -> float:
+    """The std of the probability that a usual function gives, over that of an even one."""
+    usual, mean = LINKS[link.name], np.zeros(1)
+    variance = np.full(1, (0.25 / steepest(usual)) ** 2)
+    squares = [
+        g.average_square(mean, variance) - g.average(mean, variance) ** 2 for g in (link, usual)
+    ]
+    return float(np.sqrt(squares[0] / squares[1])[0])
 
 
 def rescale(kernel: Kernel, factor: float) -> Kernel:
@@ -42,7 +54,10 @@ def latent_prior(link: Link, prior: Prior, *, default: bool) -> Prior:
     """
     kernel, steep = prior.start.kernel, steepest(link)
     if default:
-        kernel = kernel.k1 + ConstantKernel((CONSTANT_STD / 4.0) ** 2, "fixed")
+        usual = LINKS[link.name]
+        signal, level = signal_of(link), CONSTANT_STD if link is usual else GUESS_STD
+        kernel = kernel.k1 + ConstantKernel((0.25 * level * signal) ** 2, "fixed")
+        steep = signal * steepest(usual)
     count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
     return Prior(
         start=replace(prior.start, kernel=rescale(kernel, 1.0 / steep)),

@@ -140,6 +140,7 @@ LEDGER["properties"] |= {
     "epsilon": _about("The epsilon of the charge.", POSITIVE),
     "delta": _about("The delta of the charge.", SHARE),
     "unit": _about("What the charge protects.", TEXT),
+    "neighbours": _about("The datasets that the charge makes hard to distinguish.", TEXT),
     "simulation": {"type": "boolean"},
     "signature": _about("By the ledger's Ed25519 key, of all the other fields.", TEXT),
 }

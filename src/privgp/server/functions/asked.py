@@ -12,6 +12,7 @@ from privgp.models.paths import PosteriorPaths
 from privgp.server.declared import MOST_INPUTS, Asked, Declared, Finite
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
+from privgp.server.store.store import Row
 
 Size = Annotated[float, Field(ge=1e-30, le=1e30)]
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
@@ -61,16 +62,9 @@ class FunctionAsked(Prior):
             super().check_size(rows, settings)
 
     def estimator(self, declared: Declared, _: int) -> Any:
-        return PrivateFunction(
-            self.kernel,
-            self.noise_variance,
-            y_bounds=declared.pairs[0],
-            epsilon=self.epsilon,
-            delta=self.delta,
-            inducing=self.inducing,
-            protect=declared.protect,
-            domain=declared.domain,
-        )
+        inputs = {"protect": declared.protect, "domain": declared.domain, "inducing": self.inducing}
+        spent = {"epsilon": self.epsilon, "delta": self.delta, "y_bounds": declared.pairs[0]}
+        return PrivateFunction(self.kernel, self.noise_variance, **spent, **inputs)
 
 
 class PathsAsked(Prior):
@@ -87,15 +81,10 @@ class PathsAsked(Prior):
             raise Refused(
                 422, "Paths hide whole records: register the table with protect = records."
             )
-        made = PosteriorPaths(
-            self.kernel,
-            self.variance if self.noise_variance is None else self.noise_variance,
-            domain=declared.domain,
-            y_bounds=declared.pairs[0],
-            n_paths=self.n_paths,
-            delta=self.delta,
-            max_points=self.max_points,
-        )
+        noise = self.variance if self.noise_variance is None else self.noise_variance
+        given: Row = {"domain": declared.domain, "y_bounds": declared.pairs[0], "delta": self.delta}
+        given |= {"n_paths": self.n_paths, "max_points": self.max_points}
+        made = PosteriorPaths(self.kernel, noise, **given)
         by = "noise_variance" if self.noise_variance is None else "extra_noise"
         least = made.calibrate(self.epsilon, rows, by=by)
         return made.set_params(noise_variance=least.noise_variance, extra_noise=least.extra_noise)

@@ -88,6 +88,8 @@ for (const button of all("[data-release]")) {
     const once = { "Idempotency-Key": `page-${release}` }; // however often it is pressed, it is one release
     try {
       const job = await send(`/api/datasets/${encodeURIComponent(dataset)}/releases`, { plan: release }, once);
+      const chip = button.closest("tr").querySelector(".chip");
+      [chip.className, chip.textContent, button.disabled] = ["chip running", "running", true];
       window.location = `/releases/${await finished(job)}`;
     } catch (problem) {
       sessionStorage.setItem("said", problem.message);
@@ -105,6 +107,7 @@ trying($("verify"), "click", async () => {
 trying($("add-key"), "submit", async () => {
   const datasets = all("#key-datasets input:checked").map((box) => box.value);
   const asked = { name: $("key-name").value.trim(), role: $("key-role").value, datasets };
+  if ($("key-identity")?.value.trim()) asked.identity = $("key-identity").value.trim();
   if ($("key-days").value) asked.days = Number($("key-days").value);
   const made = await send("/api/keys", asked);
   $("new-key").hidden = false;

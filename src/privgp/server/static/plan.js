@@ -71,6 +71,7 @@ function showComparison(found) {
   $("slider").value = String(Math.floor((compared.options.length - 1) / 2));
   $("options").replaceChildren(...compared.options.map((each) => row(String(each.epsilon), intervals(each.expected_error), each.noise)));
   $("bars").replaceChildren(...compared.axes.map((axis) => make("div", { class: "picture low", role: "img", "aria-label": `Half of the expected 90% interval of ${axis.output} along ${axis.input}` })));
+  $("where").hidden = !compared.axes.length;
   showOption();
 }
 

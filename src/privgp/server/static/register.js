@@ -11,11 +11,14 @@ const lines = (text) => text.split("\n").map((line) => line.trim()).filter((line
 const of = (use) => columns.filter((each) => each.use === use);
 const isPublic = () => of("input").every((each) => each.open);
 const person = () => (form.elements.people.value === "several" ? $("groups").value : "");
+const canFind = () => !person() && of("outcome").length === 1 && of("outcome")[0].kind === "number";
+const finds = () => canFind() && $("find").checked;
+const FOUND = 0.1; // of epsilon, for bounds that are to be found
 
 function wrong(id, text) {
   $(`${id}-wrong`).textContent = text;
   const field = $(id);
-  if (field && field.matches("input, select")) field.setAttribute("aria-invalid", text ? "true" : "false");
+  if (field && field.matches("input, select, textarea")) field.setAttribute("aria-invalid", text ? "true" : "false");
   if (text && field && field.focus) field.focus();
   return !text;
 }
@@ -58,7 +61,7 @@ async function readTable(file) {
   return head.map((name, k) => {
     const cells = rows.map((each) => each[k] ?? ""), looks = kindOf(name, cells);
     const levels = ["category", "boolean"].includes(looks) ? [...new Set(cells.filter((cell) => cell))].sort() : [];
-    return { name, looks, levels };
+    return { name, looks, levels, repeats: new Set(cells).size < cells.length };
   });
 }
 
@@ -119,28 +122,40 @@ function showPeople() {
   const before = $("groups").value;
   $("groups").replaceChildren(...free.map((each) => make("option", {}, each.name)));
   $("groups").value = free.some((each) => each.name === before) ? before : guess?.name ?? free[0]?.name ?? "";
+  if (guess?.repeats && !columns.asked) {
+    form.elements.people.value = "several";
+    $("person").hidden = false;
+    $("repeats").textContent = `The column ${guess.name} holds some values more than once, as if a person had several rows.`;
+  }
+  columns.asked = true;
 }
 
+const idOf = (each, key) => `${key}-${columns.indexOf(each)}`;
+const problemOf = (id) => make("span", { class: "wrong", id: `${id}-wrong`, role: "alert" });
 const field = (each, key, label, options = {}) => {
-  const id = `${key}-${columns.indexOf(each)}`, input = make("input", { id, ...options });
+  const id = idOf(each, key), input = make("input", { id, "aria-describedby": `${id}-wrong`, ...options });
   input.value = each[key] ?? "";
   input.addEventListener("input", () => { each[key] = input.value.trim(); });
-  return make("p", {}, make("label", { for: id }, label), input);
+  return make("p", {}, make("label", { for: id }, label), input, problemOf(id));
 };
 
 function levelsField(each, title) {
-  const id = `levels-${columns.indexOf(each)}`, area = make("textarea", { id, rows: "4" });
+  const id = idOf(each, "given"), area = make("textarea", { id, rows: "4", "aria-describedby": `${id}-wrong` });
   area.value = each.given ?? "";
   area.addEventListener("input", () => { each.given = area.value; });
   const fill = make("button", { type: "button", class: "quiet" }, "Fill in from the file");
   fill.addEventListener("click", () => { area.value = each.levels.join("\n"); each.given = area.value; });
   const hint = make("span", { class: "hint" }, "One per line. Everyone sees this list: remove values that only one person could have.");
-  return make("div", { class: "bound" }, make("label", { for: id }, title, hint), area, ...(each.levels.length ? [make("p", {}, fill)] : []));
+  return make("div", { class: "bound" }, make("label", { for: id }, title, hint), area, problemOf(id), ...(each.levels.length ? [make("p", {}, fill)] : []));
 }
 
 function boundsField(each, title) {
   const type = each.kind === "date" ? "date" : "number", options = { type, ...(type === "number" ? { step: "any" } : {}) };
   const extra = [];
+  if (each.use === "outcome" && finds()) {
+    const known = field(each, "low", `Lowest ${each.name}, if it is known`, { ...options, placeholder: "0 for costs and durations" });
+    return make("div", { class: "bound" }, make("h3", {}, title), make("p", { class: "soft" }, "Its bounds are found when you register."), known);
+  }
   if (each.use === "outcome" && each.kind === "count") extra.push(field(each, "change", "One person changes it by at most", { ...options, min: "0", placeholder: "1 for a count of people" }));
   return make("div", { class: "bound" }, make("h3", {}, title), make("div", { class: "columns" }, field(each, "low", `Lowest ${each.name}`, options), field(each, "high", `Highest ${each.name}`, options), ...extra));
 }
@@ -152,6 +167,7 @@ function showBounds() {
     else if (!isPublic() && each.kind === "category") made.push(levelsField(each, `All values of ${each.name} that may occur`));
     else if (!isPublic() && each.kind !== "boolean") made.push(boundsField(each, `Private input ${each.name}`));
   }
+  $("search").hidden = !canFind();
   $("bounds").replaceChildren(...made);
 }
 
@@ -174,6 +190,7 @@ function declaration() {
     public_inputs: isPublic() ? inputs.map((each) => each.name) : [],
   };
   if (label) asked.classes = lines(outcomes[0].given);
+  else if (finds()) asked.find_bounds = { epsilon: Number((FOUND * asked.epsilon).toPrecision(3)), ...(outcomes[0].low ? { low: Number(outcomes[0].low) } : {}) };
   else asked.bounds = outcomes.length > 1 ? outcomes.map(ends) : ends(outcomes[0]);
   if (outcomes[0].kind === "count") asked.likelihood = "poisson";
   if (outcomes[0].kind === "count" && outcomes[0].change) asked.max_change = Number(outcomes[0].change);
@@ -201,7 +218,8 @@ function showSummary() {
     ["Private", isPublic() ? outcomes : `everything in a row: ${outcomes}, ${inputs}`],
     ["Public", isPublic() ? `${inputs} of every person, row by row` : "nothing about a single person"],
     ["Protected", asked.groups ? `all rows of a person together (${asked.groups})` : "a person's row; every person has one"],
-    [asked.classes ? "Labels" : "Bounds", asked.classes ? asked.classes.join(", ") : of("outcome").map((each) => `${each.name} ${each.low} to ${each.high}`).join(", ")],
+    [asked.classes ? "Labels" : "Bounds", asked.classes ? asked.classes.join(", ") : finds() ? `found with privacy noise, for epsilon ${asked.find_bounds.epsilon}, which is charged when you register` : of("outcome").map((each) => `${each.name} ${each.low} to ${each.high}`).join(", ")],
+    ...asked.kinds.filter((each) => each.levels).map((each) => [`Values of ${each.columns[0]}`, `${each.levels.join(", ")}: everyone sees this list`]),
     ...(asked.x_bounds ? [["Bounds of inputs", of("input").filter(bounded).map((each) => `${each.name} ${each.low} to ${each.high}`).join(", ") || "none"]] : []),
     ["Budget", asked.account ? `shared with ${asked.account}` : `epsilon ${asked.epsilon}, delta ${asked.delta}, permanent`], ["Odds", $("odds").textContent],
   ];
@@ -236,19 +254,22 @@ const checks = [
   () => true,
   () => wrong("groups", form.elements.people.value === "several" && !$("groups").value ? "No column is left to tell whose row it is." : ""),
   () => {
-    const inputs = isPublic() ? [] : of("input"), numbers = [...of("outcome").filter((each) => each.kind !== "label"), ...inputs.filter(bounded)];
+    const inputs = isPublic() ? [] : of("input"), numbers = [...of("outcome").filter((each) => each.kind !== "label" && !finds()), ...inputs.filter(bounded)];
+    for (const place of all(".wrong", $("bounds"))) wrong(place.id.replace("-wrong", ""), "");
     for (const each of numbers) {
-      if (!each.low || !each.high) return wrong("bounds", `Give the lowest and the highest ${each.name}.`);
+      for (const [key, word] of [["low", "lowest"], ["high", "highest"]]) {
+        if (!each[key]) return wrong(idOf(each, key), `Give the ${word} ${each.name}.`);
+      }
       const [low, high] = ends(each);
-      if (!(low < high)) return wrong("bounds", `The lowest ${each.name} must be below the highest.`);
+      if (!(low < high)) return wrong(idOf(each, "high"), `It must be above the lowest ${each.name}.`);
     }
     for (const each of [...of("outcome").filter((one) => one.kind === "label"), ...inputs.filter((one) => one.kind === "category")]) {
-      if (lines(each.given ?? "").length < 2) return wrong("bounds", `Give all values of ${each.name} that may occur, at least two.`);
+      if (lines(each.given ?? "").length < 2) return wrong(idOf(each, "given"), `Give all values of ${each.name} that may occur, at least two.`);
     }
     for (const each of of("input").filter((one) => one.kind === "periodic")) {
-      if (!(Number(each.period) > 0)) return wrong("bounds", `Give the length of a cycle of ${each.name}.`);
+      if (!(Number(each.period) > 0)) return wrong(idOf(each, "period"), `Give the length of a cycle of ${each.name}.`);
     }
-    return wrong("bounds", "");
+    return true;
   },
   () => {
     const delta = Number($("delta").value);
@@ -292,6 +313,7 @@ trying(form, "submit", async () => {
   }
 });
 
+$("find").addEventListener("change", showBounds);
 $("back").addEventListener("click", () => go(now - 1));
 $("epsilon").addEventListener("input", showOdds);
 $("delta").addEventListener("input", showOdds);

@@ -4,7 +4,7 @@ from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, M
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
 SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
-REVISION = "3"  # of the newest migration
+REVISION = "4"  # of the newest migration
 
 metadata = MetaData()
 
@@ -27,6 +27,7 @@ keys = Table(
     Column("id", Text, primary_key=True),
     *_text("name", "role", "hash", "made_at", "revoked_at"),
     Column("ends", Integer, nullable=False, default=0),  # when it expires; 0: never
+    *_text("identity"),  # who signs in with it at a provider
 )
 grants = Table(
     "server_grants",

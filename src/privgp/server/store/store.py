@@ -1,9 +1,16 @@
-"""What a server knows beside its ledger, in the same database: keys, datasets, plans, jobs, releases."""
+"""What a server knows beside its ledger, in the same database: keys, datasets, plans, jobs, releases.
 
+Keys are 256 random bits, shown once; only a hash of them is kept, and compared in constant time.
+"""
+
+import hashlib
+import hmac
 import json
+import re
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +22,7 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
+    case,
     func,
     insert,
     or_,
@@ -26,13 +34,51 @@ from sqlalchemy import (
 from privgp.ledger.database import Database, exclude_others
 from privgp.server.errors import Refused, absent
 from privgp.server.store import schema as s
-from privgp.server.store.keys import CUSTODIAN, Who, agrees, new_key, parts
 
+CUSTODIAN, ANALYST = "custodian", "analyst"
+FORM = re.compile(r"privgp-([0-9a-f]{16})-([0-9a-f]{64})")
+NOBODY = "0" * 64  # no key has this hash
 WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"
 SESSION = 12 * 3600  # seconds
 DAY = 24 * 3600
-REVOKED = "The key that asked for this was revoked. Nothing was drawn."
+REVOKED = "The key that asked for this was revoked or has expired. A custodian can try again."
 Row = dict[str, Any]
+AGAIN: Row = {"state": WAITING, "error": "", "progress": 0.0, "doing": ""}  # of a job to be run
+
+
+@dataclass(frozen=True)
+class Who:
+    """Whose key a request came with. ``by_cookie``: signed in on the page."""
+
+    key: str
+    name: str
+    role: str
+    by_cookie: bool = False
+
+    @property
+    def is_custodian(self) -> bool:
+        return self.role == CUSTODIAN
+
+
+def new_key() -> tuple[str, str, str]:
+    """The public number of a key, the key, and the hash to keep."""
+    number, secret = secrets.token_hex(8), secrets.token_hex(32)
+    return number, f"privgp-{number}-{secret}", hash_of(secret)
+
+
+def parts(text: str) -> tuple[str, str]:
+    """The number and the secret in a key; of no key where it is none."""
+    found = FORM.fullmatch(text)
+    return ("", "") if found is None else (found[1], found[2])
+
+
+def hash_of(secret: str) -> str:
+    return hashlib.sha256(secret.encode("ascii")).hexdigest()
+
+
+def agrees(secret: str, kept: str | None) -> bool:
+    """Whether the secret has this hash. A key that does not exist takes as long as a wrong one."""
+    return hmac.compare_digest(hash_of(secret), NOBODY if kept is None else kept)
 
 
 class Rows:
@@ -66,17 +112,24 @@ class Keys(Rows):
     """Keys, and who is signed in."""
 
     def add_key(
-        self, name: str, role: str, datasets: tuple[str, ...] = (), days: int | None = None
+        self,
+        name: str,
+        role: str,
+        datasets: tuple[str, ...] = (),
+        days: int | None = None,
+        identity: str = "",
     ) -> tuple[str, str]:
         """A new key's number and the key itself, which is kept nowhere. ``days``: until it expires."""
         number, key, kept = new_key()
         ends = 0 if days is None else int(time.time()) + days * DAY
         row: Row = {"id": number, "name": name, "role": role, "hash": kept, "ends": ends}
-        row["made_at"] = now()
+        row |= {"made_at": now(), "identity": identity}
         with self.database.write() as connection:
             known = set(connection.execute(select(s.datasets.c.name)).scalars())
             if not set(datasets) <= known:
                 raise Refused(422, "The key names a dataset that is not registered.")
+            if identity and connection.execute(select(s.keys.c.id).where(_is_of(identity))).first():
+                raise Refused(409, "This identity has a key: revoke it first.")
             connection.execute(insert(s.keys).values(revoked_at="", **row))
             for dataset in sorted(set(datasets)):
                 connection.execute(insert(s.grants).values(key=number, dataset=dataset))
@@ -88,7 +141,7 @@ class Keys(Rows):
 
     def keys(self) -> list[Row]:
         granted, c = self._all(select(s.grants)), s.keys.c
-        shown = c.id, c.name, c.role, c.made_at, c.revoked_at, c.ends
+        shown = c.id, c.name, c.role, c.made_at, c.revoked_at, c.ends, c.identity
         rows = self._all(select(*shown).order_by(c.made_at))
         held = [[g["dataset"] for g in granted if g["key"] == row["id"]] for row in rows]
         pairs = zip(rows, held, strict=True)
@@ -113,6 +166,11 @@ class Keys(Rows):
         if row is None or not known or row["revoked_at"] or 0 < row["ends"] < time.time():
             return None
         return Who(row["id"], row["name"], row["role"])
+
+    def who_is(self, identity: str) -> Who | None:
+        """Whose key was made for somebody whom the provider vouches for."""
+        row = self._found(select(s.keys).where(_is_of(identity)))
+        return None if row is None else Who(row["id"], row["name"], row["role"])
 
     def sign_in(self, who: Who) -> str:
         """A token for a cookie, of the form of a key."""
@@ -165,9 +223,8 @@ class Jobs(Rows):
                 if row["digest"] != digest:
                     raise Refused(409, "This Idempotency-Key was used for another request.")
                 if row["state"] == FAILED:
-                    values = {"state": WAITING, "error": "", "progress": 0.0, "doing": ""}
-                    connection.execute(update(s.jobs).where(c.id == row["id"]).values(**values))
-                    return {**row, **values}
+                    connection.execute(update(s.jobs).where(c.id == row["id"]).values(**AGAIN))
+                    return {**row, **AGAIN}
                 return dict(row)
             twice = and_(c.kind == kind, c.asked == _to_text(asked))
             if alone and connection.execute(select(c.id).where(twice)).first():
@@ -180,8 +237,7 @@ class Jobs(Rows):
             made = {
                 "id": new_id(), "place": last + 1, "dataset": dataset, "key": who.key, "kind": kind,
                 "asked": _to_text(asked), "retry": retry, "digest": digest,
-                "state": WAITING, "doing": "", "result": "", "error": "", "made_at": now(),
-                "progress": 0.0,
+                "result": "", "made_at": now(), **AGAIN,
             }  # fmt: skip
             connection.execute(insert(s.jobs).values(**made))
             return made
@@ -202,9 +258,10 @@ class Jobs(Rows):
     def retry(self, who: Who, number: str) -> Row:
         """Let a failed job run again, under the key that asks: what it charged is charged once."""
         c = s.jobs.c
-        values = {"state": WAITING, "error": "", "progress": 0.0, "doing": "", "key": who.key}
         failed = and_(c.id == number, c.state == FAILED)
-        if self._write(update(s.jobs).where(failed).values(**values)) == 0:
+        once = case((c.key == who.key, c.retry), else_=new_id())  # the new key may have used it
+        again = update(s.jobs).where(failed).values(key=who.key, retry=once, **AGAIN)
+        if self._write(again) == 0:
             raise Refused(409, "Only a job that failed can be tried again.")
         return self._first(select(s.jobs).where(c.id == number))
 
@@ -220,17 +277,18 @@ class Jobs(Rows):
         return self._first(select(s.jobs).where(and_(c.id == number, own)))
 
     def next_job(self) -> Row | None:
-        """The job that runs next: of the key that waits longest for a job to start, the oldest. Keys
-        that are no longer valid have none."""
-        joined = s.jobs.join(s.keys, s.jobs.c.key == s.keys.c.id)
-        ready = and_(s.jobs.c.state == WAITING, _is_valid())
+        """The job that runs next: of the key that waits longest for a job to start, the oldest. Jobs of
+        keys that are no longer valid fail, also those that ran when the server was killed."""
+        ready, valid = s.jobs.c.state == WAITING, select(s.keys.c.id).where(_is_valid())
+        stale = update(s.jobs).where(ready, s.jobs.c.key.not_in(valid))
         before = s.jobs.alias("before")
         newest = func.coalesce(func.max(before.c.started), 0)
         turn = select(newest).where(before.c.key == s.jobs.c.key).scalar_subquery()
-        asked = select(s.jobs).select_from(joined).where(ready).order_by(turn, s.jobs.c.place)
+        asked = select(s.jobs).where(ready).order_by(turn, s.jobs.c.place)
         last = select(func.coalesce(func.max(s.jobs.c.started), 0))
         with self.database.write() as connection:
             exclude_others(connection)
+            connection.execute(stale.values(state=FAILED, error=REVOKED))
             row = connection.execute(asked.limit(1)).mappings().first()
             if row is None:
                 return None
@@ -249,8 +307,7 @@ class Jobs(Rows):
 
     def requeue(self) -> None:
         """Jobs that ran when the server ended wait again. What they charged, they charged once."""
-        again = update(s.jobs).where(s.jobs.c.state == RUNNING)
-        self._write(again.values(state=WAITING, progress=0.0, doing=""))
+        self._write(update(s.jobs).where(s.jobs.c.state == RUNNING).values(**AGAIN))
 
 
 class Events(Rows):
@@ -345,26 +402,23 @@ class Store(Keys, Jobs, Events, Titles):
         return bytes(self._first(select(s.plans.c.file).where(s.plans.c.id == number))["file"])
 
     def approve(self, who: Who, number: str) -> None:
-        self.plan(who, number)
-        where = and_(s.plans.c.id == number, s.plans.c.approved_at == "")
-        values = {
-            "approved_at": now(),
-            "approved_by": who.name,
-            "rejected_at": "",
-            "rejected_by": "",
-        }
-        self._write(update(s.plans).where(where).values(**values))
+        self._decide(who, number, "approved", "rejected", s.plans.c.approved_at == "")
 
     def reject(self, who: Who, number: str) -> None:
         """Reject a plan, or withdraw its approval: it is not carried out until it is approved again."""
+        self._decide(who, number, "rejected", "approved", true())
+
+    def _decide(
+        self, who: Who, number: str, made: str, undone: str, where: ColumnElement[bool]
+    ) -> None:
         self.plan(who, number)
         values = {
-            "rejected_at": now(),
-            "rejected_by": who.name,
-            "approved_at": "",
-            "approved_by": "",
+            f"{made}_at": now(),
+            f"{made}_by": who.name,
+            f"{undone}_at": "",
+            f"{undone}_by": "",
         }
-        self._write(update(s.plans).where(s.plans.c.id == number).values(**values))
+        self._write(update(s.plans).where(s.plans.c.id == number, where).values(**values))
 
     def add_release(self, **row: Any) -> None:
         self._add_once(s.releases, row)
@@ -440,6 +494,11 @@ def _is_valid() -> ColumnElement[bool]:
     """Whether a key is neither revoked nor expired."""
     c = s.keys.c
     return and_(c.revoked_at == "", or_(c.ends == 0, c.ends > int(time.time())))
+
+
+def _is_of(identity: str) -> ColumnElement[bool]:
+    """Whether a key is valid and was made for somebody."""
+    return and_(s.keys.c.identity == identity, _is_valid())
 
 
 def moment(seconds: float) -> str:

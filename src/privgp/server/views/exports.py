@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from privgp.release.certificate import certificate
 from privgp.release.exports import geojson
 from privgp.release.release import Release
 from privgp.server.errors import Refused
+from privgp.server.views.page import templates
 from privgp.server.views.view import COLUMNS, view
 
 NO_PLACES = (
@@ -75,64 +75,27 @@ def geojson_of(release: Release, output: str) -> str:
 def script_of(release: Release, output: str, file: str) -> str:
     """Python that makes the view's numbers and a picture out of the published file alone, and says
     how that was made. ``file``: its name."""
-    shown, promise, facts = view(release, output), release.guarantee, certificate(release)
-    axes = ", ".join(
-        f"np.linspace({axis[0]!r}, {axis[-1]!r}, {len(axis)})" for axis in shown["axes"]
+    promise, facts = release.guarantee, certificate(release)
+    certified = ("epsilon", "delta", "plan_hash", *({"ledger"} & facts.keys()))
+    shown = view(release, output)
+    held = f"one input varied, the others {shown['held']}" if shown["held"] else "a grid"
+    made = (
+        templates()
+        .get_template("parts/script.txt")
+        .render(
+            promised=_comment(promise.describe().splitlines()),
+            made=_comment(_constructor_lines(release)),
+            planned=_comment(release.facts.plan_summary.splitlines()),
+            certified={name: facts[name] for name in certified},
+            points=_comment([f"The points of the page: {held}."]),
+            shown=shown,
+            labels=release.parameters.labels() is not None,
+            file=file,
+            output=output,
+            repr=repr,
+        )
     )
-    told = {"epsilon": promise.epsilon, "delta": promise.delta, "plan_hash": facts["plan_hash"]}
-    if "ledger" in facts:
-        told["ledger"] = facts["ledger"]
-    lines = [
-        '"""Repeats a release from its published file, which must lie beside this script.',
-        "",
-        "Needs: pip install privgp. Nothing private is read, and nothing is spent.",
-        '"""',
-        "",
-        "import numpy as np",
-        "import polars as pl",
-        "",
-        "import privgp",
-        "",
-        "# What was promised:",
-        *_comment(promise.describe().splitlines()),
-        "#",
-        "# How it was made, by the custodian of the private table:",
-        *_comment(_constructor_lines(release)),
-        "#",
-        "# What the plan said before anything was spent:",
-        *_comment(release.facts.plan_summary.splitlines()),
-        "",
-        f"FILE, OUTPUT = {file!r}, {output!r}",
-        f"CERTIFIED = {told!r}",
-        f"INPUTS = {shown['inputs']!r}",
-        "",
-        "model = privgp.load(FILE)",
-        "certificate = model.certificate()",
-        "for name, value in CERTIFIED.items():",
-        "    assert certificate[name] == value, f'{FILE} is another release: {name} differs.'",
-        "",
-        "# The points of the page: "
-        + (
-            "a grid."
-            if shown["kind"] != "slices"
-            else f"one input varied, the others {shown['held']}."
-        ),
-        f"axes = [{axes}]",
-        *_points(shown),
-        "",
-        "table = pl.DataFrame(X, schema=INPUTS, orient='row')",
-        "asked = X if not hasattr(model, 'feature_names_in_') else table",
-        *_question_lines(release),
-        "low, high = model.interval(asked, 0.9)",
-        "columns = {'low': low, 'high': high, **found}",
-        "for name, values in columns.items():",
-        "    for place, column in enumerate(np.reshape(values, (len(X), -1)).T):",
-        "        table = table.with_columns(pl.Series(f'{name} {place}' if values.ndim > 1 else name, column))",
-        "table.write_csv('repeated.csv')",
-        "model.plot().savefig('repeated.png')",
-        "print(f'{len(X)} points in repeated.csv, a picture in repeated.png.')",
-    ]
-    return "\n".join(lines) + "\n"
+    return f"{made}\n"
 
 
 def _present(panel: dict[str, Any]) -> list[str]:
@@ -152,10 +115,9 @@ def _apart(names: list[str]) -> list[str]:
     return made
 
 
-def _comment(lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        text = "".join(sign if sign.isprintable() else " " for sign in line)
-        yield f"# {text}".rstrip()
+def _comment(lines: list[str]) -> str:
+    texts = ["".join(sign if sign.isprintable() else " " for sign in line) for line in lines]
+    return "\n".join(f"# {text}".rstrip() for text in texts)
 
 
 def _constructor_lines(release: Release) -> list[str]:
@@ -174,29 +136,3 @@ def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return repr(value.tolist()) if value.size <= MOST_SHOWN else f"<array of {value.shape}>"
     return repr(value)
-
-
-def _points(shown: dict[str, Any]) -> list[str]:
-    if shown["kind"] != "slices":
-        return [
-            "X = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing='ij')], axis=1)"
-        ]
-    return [
-        f"X = np.tile(np.array({shown['held_at']!r}), (sum(map(len, axes)), 1))",
-        "start = 0",
-        "for place, axis in enumerate(axes):",
-        "    X[start : start + len(axis), place] = axis",
-        "    start += len(axis)",
-    ]
-
-
-def _question_lines(release: Release) -> list[str]:
-    if release.parameters.labels() is not None:
-        return [
-            "print('Classes, in the order of the columns:', [str(each) for each in model.classes_])",
-            "found = {'probability': model.predict_proba(asked)}",
-        ]
-    return [
-        "mean, std = model.predict(asked, return_std=True)",
-        "found = {'mean': mean, 'std': std}",
-    ]

@@ -12,6 +12,7 @@ from privgp.engine import database as db
 from privgp.engine.local import Engine, Watch
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
+from privgp.tables.parser import TableError
 from privgp.types import Integers
 from privgp.vault.grouped.totals import CHANGED, Encoding
 from privgp.vault.masked import Sealed
@@ -105,9 +106,9 @@ def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
     """The sums in the order of the tally's cells, if they are of its rows and all values are there."""
     order = np.argsort(found[KEY])
     if not np.array_equal(found[KEY][order], tally.keys):
-        raise ValueError(CHANGED)
+        raise TableError(CHANGED)
     if any(not np.array_equal(v, found["rows"]) for k, v in found.items() if k.startswith("ok")):
-        raise ValueError(WRONG)
+        raise TableError(WRONG)
     sums = [values for name, values in found.items() if name.startswith("y")]
     return np.column_stack([found["rows"], *sums])[order]
 
@@ -130,7 +131,7 @@ class _Cell:
 
     def _number(self) -> Any:
         if not (self.kind.is_numeric() or self.kind.is_boolean()):
-            raise ValueError(WRONG)
+            raise TableError(WRONG)
         if self.kind.is_boolean():  # one that is missing is refused by its count
             return self.cell.isnull().ifelse(
                 db.constant(np.inf), db.flag(self.cell).cast("float64")
@@ -157,7 +158,7 @@ class _Cell:
         elif self.kind.is_numeric():
             found = self.cell.cast("float64") == db.constant(float(name))
         else:
-            raise ValueError(WRONG)
+            raise TableError(WRONG)
         return found.fill_null(False)
 
 
