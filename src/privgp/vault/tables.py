@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.outcomes.density import PointBins
 from privgp.tables.table import Table, cells_without_value
 from privgp.tables.texts import NOTHING
 from privgp.types import Array, UserData
@@ -53,7 +52,7 @@ def seal_rows(X: UserData, inputs: Inputs) -> Sealed:
     return Sealed(rows, len(rows))
 
 
-def seal_counts(points: Sealed, bins: PointBins) -> Sealed:
+def seal_counts(points: Sealed, bins: Any) -> Sealed:
     """How many private points lie in every bin of the declared domain.
 
     Points outside are moved to it. A point whose category was not declared lies in no bin.

@@ -22,7 +22,7 @@ from privgp.models.rows.fit import domain, private_inputs, row_count
 from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.build import Question
-from privgp.plan.outcomes.density import LEAST_TOLD, PointBins, bins_of, exposed_places
+from privgp.plan.outcomes.density import LEAST_TOLD, PointBins, bins_of, locate_exposure
 from privgp.plan.outcomes.exposures import Exposures
 from privgp.plan.parameters import MIXED_ARGUMENTS, DensityParameters, MixedParameters
 from privgp.plan.plan import Plan, make_plan
@@ -167,7 +167,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         rows = self._locate(X)
         with one_thread():
             found = self._points * self._medians(rows) / self._total
-        return np.where(self._exposed(rows) > 0.0, found, 0.0)
+        return np.where(self._exposure_at(rows) > 0.0, found, 0.0)
 
     def score_samples(self, X: Table) -> Array:
         """The logarithm of the density at the rows of X, (rows,), as ``KernelDensity`` has it.
@@ -177,7 +177,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         """
         rows = self._locate(X)
         with one_thread(), np.errstate(divide="ignore"):
-            found = np.log(self._medians(rows) * self._exposed(rows)) - np.log(self._total)
+            found = np.log(self._medians(rows) * self._exposure_at(rows)) - np.log(self._total)
         return np.asarray(found)
 
     def score(self, X: Table, y: UserData = None) -> float:
@@ -211,7 +211,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             with one_thread():
                 found = ReleasedFunction.of(self._released)
                 low, high = found.interval(rows, levels, observation=False)
-        told = low * self._exposed(rows) * self._asked.grid.volume >= LEAST_TOLD
+        told = low * self._exposure_at(rows) * self._declaration.grid.volume >= LEAST_TOLD
         return np.where(told, low, 0.0), high
 
     def plot(
@@ -234,11 +234,11 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     @cached_property
     def _total(self) -> float:
         """The integral of the intensity over the domain."""
-        points, weights = self._asked.grid.quadrature()
-        return float(weights @ (self._exposed(points) * self._medians(points)))
+        points, weights = self._declaration.grid.quadrature()
+        return float(weights @ (self._exposure_at(points) * self._medians(points)))
 
     @property
-    def _asked(self) -> DensityParameters:
+    def _declaration(self) -> DensityParameters:
         """What was declared of the points that were released."""
         (found,) = self._released.parameters.parts()
         return cast(DensityParameters, found)
@@ -249,10 +249,10 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         parts = np.array_split(rows, 1 + len(rows) // 4096)
         return np.concatenate([answer.mixture(part).quantiles([0.5])[0] for part in parts])
 
-    def _exposed(self, rows: Array) -> Array:
+    def _exposure_at(self, rows: Array) -> Array:
         """The exposure per unit of length, area or volume at every row, 1 where none was given, (rows,);
         0 where no point can lie."""
-        part, bins = self._released.parts[0], self._asked.grid
+        part, bins = self._released.parts[0], self._declaration.grid
         assert part.unit_rate is not None
         known = np.diag(part.functionals.weights) / (part.unit_rate * bins.volume)
         return np.append(known, 0.0)[bins.find(rows)]
@@ -286,7 +286,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         bins = self._bins
         exposed = np.full(len(bins.places), bins.volume)
         if exposure is not None:
-            exposed = bins.exposures(*exposed_places(exposure, self.inputs_, len(bins.shape)))
+            exposed = bins.exposures(*locate_exposure(exposure, self.inputs_, len(bins.shape)))
         return PublicRows.of(bins.nodes, None, exposed)
 
     def _make_plan(self, rows: PublicRows) -> Plan:
@@ -335,7 +335,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
 
     def _hold(self, release: Any) -> Self:
         super()._hold(release)
-        self._points = self.n_points_ = self._asked.points
+        self._points = self.n_points_ = self._declaration.points
         self.__dict__.pop("_total", None)
         return self
 

@@ -187,7 +187,7 @@ def count_bounds(points: int) -> Pair:
     return 0.0, float(2 ** max(1, int(points - 1).bit_length()))
 
 
-def exposed_places(given: UserData, inputs: Inputs | None, columns: int) -> tuple[Array, Array]:
+def locate_exposure(given: UserData, inputs: Inputs | None, columns: int) -> tuple[Array, Array]:
     """Public places, where the kernel has them, and how much is at each.
 
     Parameters
