@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.plan.plan import Plan, load_plan
     from privgp.privacy.guarantee import Guarantee, compose
-    from privgp.question.outcomes import Count, Label, Number
+    from privgp.question.outcomes import Count, Label, Number, Presence
     from privgp.server.client import Client
 
 __version__ = "0.3.0"
@@ -45,6 +45,7 @@ __all__ = [
     "Number",
     "Plan",
     "PosteriorPaths",
+    "Presence",
     "PrivateBayesSearchCV",
     "PrivateBounds",
     "PrivateFunction",
@@ -78,6 +79,7 @@ _HOMES = {
     "Number": "privgp.question.outcomes",
     "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",
+    "Presence": "privgp.question.outcomes",
     "PrivateBounds": "privgp.models.bounds",
     "PrivateBayesSearchCV": "privgp.models.search.bayes",
     "PrivateFunction": "privgp.models.function.estimator",

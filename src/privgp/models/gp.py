@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
+from privgp.models.density import NamedPoints
 from privgp.models.load import ESTIMATORS
 from privgp.models.published import Published
 from privgp.models.rows.files import FileColumns, columns_of, inputs_to_fit, inputs_to_plan, rows_in
@@ -27,7 +28,7 @@ from privgp.models.rows.fit import (
 )
 from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
-from privgp.models.rows.updates import measure_further
+from privgp.models.rows.updates import ONCE, measure_further
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.inputs.blocks import Beside
 from privgp.plan.kinds import check_exposure, check_weights
@@ -52,6 +53,11 @@ PUBLIC = (
 )
 ALONE = "output"  # the name of an outcome that is declared without one
 Columns = Mapping[str, UserData]  # of a table, by name
+SPENT = ("charged_", "guarantee_")
+OF_POINTS = (
+    *("x_bounds", "epsilon", "delta", "columns", "hyperparameters", "mechanism", "ledger"),
+    "random_state",
+)
 SHARED = tuple(name for name in names_of(*EVERY) if name != "ledger")
 
 
@@ -63,7 +69,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     ----------
     outcomes : Outcome or dict
         What is private about a person: ``Number(low, high)``, ``Count(...)`` or ``Label(*classes)``, by
-        the name of its column. One outcome without a name is given to ``fit`` as ``y``.
+        the name of its column. One outcome without a name is given to ``fit`` as ``y``. ``Presence()``
+        has no column and stands alone: where the records lie in ``x_bounds`` is private.
     epsilon, delta : float
         The budget that one ``fit`` spends on all outcomes of one person together.
     protect : {"outputs", "records"}
@@ -135,6 +142,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             weighted mean at every input.
 
         """
+        points = _points_model(self, sample_weight)
+        if points is not None:
+            return points.plan(table)
         given = columns_of(self, table)
         names = self._input_names(given, inputs, sample_weight)
         asked, rows = self._plan_rows(given, names, sample_weight)
@@ -169,6 +179,10 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             weighted mean at every input.
 
         """
+        points = _points_model(self, sample_weight)
+        if points is not None:
+            _fit_points(self, points, table, plan)
+            return self
         given = columns_of(self, table)
         self._reading().check_domain(self)
         known = self._input_names(given, inputs, sample_weight)
@@ -227,6 +241,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Measure rows of new people; with a ``budget``, the same rows again."""
         check_is_fitted(self)
+        if _points_model(self, weights) is not None:
+            raise ValueError(ONCE)
         given = columns_of(self, table)
         X, groups, beside = self._rows(
             given, self._input_names_of_release(given), inputs_to_fit, weights
@@ -340,7 +356,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         named = dict(given) if isinstance(given, Mapping) else {ALONE: given}
         if not named or not all(hasattr(each, "parameters") for each in named.values()):
             raise ValueError(
-                "outcomes must be Number, Count or Label, or a dict of them by the names of columns."
+                "outcomes must be Number, Count, Label or Presence, or a dict of them by the names of "
+                "columns."
             )
         return named
 
@@ -564,3 +581,29 @@ READINGS: Mapping[str, PublicColumns | PrivateColumns] = {
     "outputs": PublicColumns(),
     "records": PrivateColumns(),
 }
+
+
+def _points_model(model: PrivateGP, weights: UserData) -> NamedPoints | None:
+    """The model of where records lie, if that is the outcome; None where columns hold outcomes."""
+    named = model._outcomes_by_name()
+    if all(each.column for each in named.values()):
+        return None
+    others = {"groups": model.groups, "sample_weight": weights, "targets": model.targets}
+    given = [name for name, value in others.items() if value is not None]
+    if len(named) > 1 or given:
+        what = given[0] if given else "another outcome"
+        raise ValueError(f"{what} does not go with Presence(), which counts records one by one.")
+    kept = {name: getattr(model, name) for name in OF_POINTS}
+    return NamedPoints(**kept, outcome_name=next(iter(named)))
+
+
+def _fit_points(model: PrivateGP, points: NamedPoints, table: UserData, plan: Plan | None) -> None:
+    """Become what a model of where records lie releases; what it spent is kept if that fails."""
+    try:
+        points.fit(table, plan=plan)
+    finally:
+        for name in SPENT:
+            if name in vars(points):
+                setattr(model, name, vars(points)[name])
+    model.plan_ = points.plan_
+    model._hold(points._released)

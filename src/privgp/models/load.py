@@ -101,7 +101,7 @@ def unpack_model(content: bytes) -> Published:
 def notice(model: Published) -> str:
     """What a file of this model holds of X."""
     release: Release = model._released
-    if release.parameters.private_inputs:
+    if not release.parameters.holds_inputs:
         return NOTICE_RECORDS
     return NOTICE_INDUCING if release.parameters.most_nodes < np.inf else NOTICE
 

@@ -168,7 +168,7 @@ class Published(Queries, SpendsAtFit):
         from privgp.models.load import notice, save
 
         save(self, path, overwrite=overwrite)
-        if not self._released.parameters.private_inputs:
+        if self._released.parameters.holds_inputs:
             warnings.warn(notice(self), UserWarning, stacklevel=2)
 
     def certificate(

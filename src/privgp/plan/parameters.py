@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
-from privgp.plan.bins.bins import Grid
-from privgp.plan.bins.counts import MOST_BINS, REPLACED, count_bounds
+from privgp.plan.bins.points import MOST_BINS, REPLACED, PointBins, count_bounds
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
     MOST_ROWS,
@@ -38,7 +37,15 @@ from privgp.plan.labels import (
 )
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
-from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, UNITS, Label, Outcome
+from privgp.question.outcomes import (
+    BY_LIKELIHOOD,
+    CLASSIFIER,
+    REGRESSOR,
+    UNITS,
+    Label,
+    Outcome,
+    Presence,
+)
 from privgp.question.parameters import BY_NAME, GENERAL, LEAST_SHARE, choices, names_of
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair, Positive, Share, UserData, Within, added_field
@@ -178,6 +185,11 @@ class Parameters:
         """Whether outputs scatter about the function with their own variance."""
         return all(own.outcome().scatters for own in self.parts())
 
+    @property
+    def holds_inputs(self) -> bool:
+        """Whether a file of the release holds inputs of rows."""
+        return not self.private_inputs
+
     def labels(self) -> list[str] | None:
         """The declared classes as text; None where outputs are numbers."""
         return None
@@ -268,14 +280,14 @@ class MixedParameters(Parameters):
     estimator: ClassVar[str] = "PrivateGP"
     output_names: tuple[str, ...]
     exposures: tuple[str, ...]
-    outcomes: tuple[Parameters | LabelParameters, ...]
+    outcomes: tuple[Parameters | LabelParameters | DensityParameters, ...]
 
     @classmethod
     def from_outcomes(
         cls,
         given: Mapping[str, object],
         columns: int,
-        each: tuple[Parameters | LabelParameters, ...],
+        each: tuple[Parameters, ...],
         names: tuple[str, ...],
         exposures: tuple[str, ...],
     ) -> Self:
@@ -295,7 +307,17 @@ class MixedParameters(Parameters):
         outcomes = {name: each.outcome(exposure or None) for name, each, exposure in named}
         given = super().arguments()
         kept = {name: given[name] for name in MIXED_ARGUMENTS}
-        return {**kept, "outcomes": outcomes}
+        protect = "outputs" if self.holds_inputs else "records"
+        return {**kept, "outcomes": outcomes, "protect": protect}
+
+    @property
+    def holds_inputs(self) -> bool:
+        return any(part.holds_inputs for part in self.outcomes)
+
+    def restate(self, stated: dict[str, object]) -> dict[str, object]:
+        for each in self.outcomes:
+            stated = each.restate(stated)
+        return stated
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
@@ -321,6 +343,7 @@ class DensityParameters(Parameters):
     """
 
     estimator: ClassVar[str] = "PrivateGPDensity"
+    holds_inputs: ClassVar[bool] = False
     bins: tuple[Annotated[int, Within(1, MOST_BINS)], ...]
     points: Rows
 
@@ -340,24 +363,28 @@ class DensityParameters(Parameters):
         given |= {"y_bounds": count_bounds(points), "max_change": REPLACED, "likelihood": "poisson"}
         return cls.of({**given, "bins": bins, "points": points}, len(domain))
 
+    def outcome(self, exposure: str | None = None) -> Outcome:
+        return Presence()
+
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> PointBins:
         low, high = np.array(self.x_bounds).reshape(-1, 2).T
-        return Grid(low, high, self.bins)
+        return PointBins(low, high, self.bins, self.columns)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor of the estimator takes."""
         given = super().arguments()
         names = ("epsilon", "delta", "kernel", "columns", "hyperparameters", "mechanism")
         kept = {name: given[name] for name in names}
-        return {**kept, "x_bounds": self.x_bounds, "bins": self.bins[0]}
+        own = [n for n, is_number in zip(self.bins, self.grid.has_length, strict=True) if is_number]
+        return {**kept, "x_bounds": self.x_bounds, "bins": next(iter(own), None)}
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
         declared = (self.likelihood, self.max_change, self.protect, self.y_bounds)
         wanted = ("poisson", REPLACED, "outputs", count_bounds(self.points))
         fits = len(self.bins) == columns == len(np.array(self.x_bounds).reshape(-1, 2))
-        if declared != wanted or not fits or int(np.prod(self.bins)) > MOST_BINS:
+        if declared != wanted or not fits or len(self.grid.places) > MOST_BINS:
             raise ValueError("bins are broken.")
 
     def restate(self, stated: dict[str, Any]) -> dict[str, object]:

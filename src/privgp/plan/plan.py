@@ -181,7 +181,7 @@ class Plan:
         if any(part.earlier is not None for part in self.parts):
             raise ValueError("a plan that builds on an earlier release cannot be saved.")
         save_plan(self, path, overwrite=overwrite)
-        if self.parts[0].x_bounds is None:
+        if self.made_for is not None and self.made_for.parameters.holds_inputs:
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
 
     def with_question(self, made_for: MadeFor, fingerprint: str = "") -> Self:

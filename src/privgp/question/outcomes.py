@@ -1,4 +1,4 @@
-"""What is measured about a person: a number between bounds, a count, or a label.
+"""What is measured about a person: a number between bounds, a count, a label, or where they are.
 
 An outcome is declared without looking at the data. It states the bounds or classes, so that values
 outside them are clipped or counted in no class. It also states how many functions are learned of it,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from privgp.types import Pair
 
 
-REGRESSOR, CLASSIFIER = "PrivateGPRegressor", "PrivateGPClassifier"
+REGRESSOR, CLASSIFIER, POINTS = "PrivateGPRegressor", "PrivateGPClassifier", "PrivateGPDensity"
 UNKNOWN_HIGH = (
     "Count needs high, the largest plausible count, such as Count(high=50): larger counts are clipped "
     "to it, and plans expect rates of about half of it."
@@ -118,6 +118,8 @@ class Outcome(Protocol):
         Whether values scatter about the function with their own variance.
     bounds : tuple of (low, high)
         The declared bounds, if any.
+    column : bool
+        Whether a column of the table holds it.
     wording : Wording
 
     """
@@ -136,6 +138,8 @@ class Outcome(Protocol):
     def scatters(self) -> bool: ...
     @property
     def bounds(self) -> tuple[Pair, ...]: ...
+    @property
+    def column(self) -> bool: ...
     @property
     def wording(self) -> Wording: ...
     def within(self) -> str:
@@ -172,6 +176,7 @@ class Number:
     has_rate: ClassVar[bool] = False
     has_squares: ClassVar[bool] = True
     scatters: ClassVar[bool] = True
+    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = NUMBER_WORDING
     low: float
     high: float
@@ -222,6 +227,7 @@ class Count:
     has_rate: ClassVar[bool] = True
     has_squares: ClassVar[bool] = False
     scatters: ClassVar[bool] = True
+    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = COUNT_WORDING
     max_change: float | None = 1.0
     high: float | None = None
@@ -273,6 +279,7 @@ class Label:
     has_squares: ClassVar[bool] = False
     scatters: ClassVar[bool] = False
     bounds: ClassVar[tuple[Pair, ...]] = ()
+    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = LABEL_WORDING
     classes: tuple[Any, ...]
 
@@ -295,6 +302,33 @@ class Label:
     def parameters(self, protect: str) -> dict[str, object]:
         """The parameters of an estimator for this outcome, given what to ``protect``."""
         return {"classes": list(self.classes)}
+
+
+@dataclass(frozen=True)
+class Presence:
+    """That a record is there: where records lie is private, and nothing else is measured of them.
+
+    What is released is the number of records per unit of length, area or volume of the declared domain.
+    """
+
+    estimator: ClassVar[str] = POINTS
+    exposure: ClassVar[None] = None
+    functions: ClassVar[int] = 1
+    has_rate: ClassVar[bool] = True
+    has_squares: ClassVar[bool] = False
+    scatters: ClassVar[bool] = True
+    bounds: ClassVar[tuple[Pair, ...]] = ()
+    column: ClassVar[bool] = False
+    wording: ClassVar[Wording] = COUNT_WORDING
+
+    def within(self) -> str:
+        return "one for every record"
+
+    def describe_declaration(self) -> str:
+        return "records that are counted where they lie"
+
+    def parameters(self, protect: str) -> dict[str, object]:
+        return {}
 
 
 # What a regressor's outputs are, by its parameter ``likelihood``.

@@ -24,7 +24,6 @@ from privgp.types import Array, Column, Pair, Random, UserData
 from privgp.vault.grouped.totals import AllTotals, Totals
 from privgp.vault.labels import shares_about_even, shares_of_each
 from privgp.vault.people import shares
-from privgp.vault.tables import bin_of
 from privgp.vault.validate import (
     check_output_columns,
     check_outputs,
@@ -279,7 +278,7 @@ def _over_bins(
     """Sums over bins of what a record's output adds; inputs are projected onto the domain.
     ``number``: what that is of a number."""
     inputs, u, weights = _records(bins, data, bounds)
-    index = bin_of(inputs, bins.low, bins.high, bins.shape)
+    index = bins.of(inputs)
     values = _values(bins, u, number, shares_of_each)
     counted = values if weights is None else (each * weights for each in values)
     parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in counted]

@@ -295,6 +295,7 @@ OLD_FILE = (
     "the file was written by an earlier version of privgp, which did not keep what a further "
     "measurement needs. Nothing was spent."
 )
+ONCE = "a density of points cannot be updated. Nothing was spent."
 OTHER_PARAMETERS = (
     "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
 )
@@ -317,7 +318,7 @@ def check_updatable(model: Published) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
     check_is_fitted(model)
     if not hasattr(model, "update"):
-        raise ValueError("a density of points cannot be updated. Nothing was spent.")
+        raise ValueError(ONCE)
     before: Any = model._released.parameters
     if not model._released.spent:
         loaded = not hasattr(model, "plan_")
