@@ -11,7 +11,7 @@ import pytest
 from privgp import PrivateGPRegressor, load, load_plan, open_table
 from privgp.models.rows import files as reading
 from privgp.plan.inputs.blocks import STREAMED
-from privgp.tables.parser import TableError
+from privgp.types import TableError
 
 ROWS, NAMES = 5000, ("a", "b")
 

@@ -48,6 +48,8 @@ def trade_off(
       row each), with two datasets and a ``promise``: a Guarantee or (epsilon, delta). A trained
       attack.
 
+    ``data`` and ``neighbour`` are the two datasets. ``draws`` releases of each are attacked, and a mechanism
+    that keeps its guarantee is reported with at most ``failure_probability``.
     ``noise_scale`` below 1 plants a fault into a measurement or a choice, to see that the audit finds
     it. ``random_state`` seeds the generator that callables get. ``progress``: True for a bar, or a
     function of (share done, what is being done)."""

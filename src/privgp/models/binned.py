@@ -64,6 +64,7 @@ class BinnedMeans(SpendingRegressor):
     guarantee_ : what was promised.
     bin_low_, bin_high_ : corners of the bins that have a mean.
     counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
+    n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
 
     """
 
@@ -259,7 +260,8 @@ class BinnedGP(BinnedMeans):
         lengthscale half the width of the box per input, and std a quarter of the bounds' width.
     noise_variance : variance of an output about the function. None: (0.15 of the bounds' width)^2.
     model : "integral" (a mean is the average of the function over its bin) or "centres" (its value
-        at the centre). All others as of BinnedMeans.
+        at the centre).
+    bins, y_bounds, x_bounds, epsilon, delta, noise, protect, ledger, random_state : as of BinnedMeans.
 
     Attributes
     ----------

@@ -97,12 +97,19 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     Attributes
     ----------
-    guarantee_, plan_, measurements_, kernel_, noise_variance_ : what was promised, planned and
-        measured, the most plausible kernel (on the inputs as its ``input_map_`` maps them), and the
-        expected noise variance. None of them holds a private value. ``plan_summary_`` and
-        ``released_at_`` tell the plan in words and the time of the fit; a loaded model has no ``plan_``.
-        With several outputs ``measurements_``, ``kernel_`` and ``noise_variance_`` have one entry per
-        output, all of one measurement, and ``output_names_`` has the names of y's columns.
+    guarantee_ : the Guarantee.
+    plan_, plan_summary_ : the Plan that was carried out, and the plan in words. A loaded model has the
+        words only.
+    measurements_ : tuple of the noisy measurements, one for each time that budget was spent; with several
+        outputs, one per output.
+    kernel_, input_map_, noise_variance_ : the most plausible kernel, the map of the inputs that belongs to
+        it, and the expected variance of an output about the function. With several outputs, one of each
+        per output.
+    release_, functionals_ : what predicts, and which sums of the function were measured.
+    released_at_ : when the budget was spent, in UTC.
+    output_names_ : with several outputs, the names of the columns of y.
+    n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
+    inputs_ : the column kinds, where not all inputs are numbers; else None.
 
     """
 

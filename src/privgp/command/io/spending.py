@@ -38,8 +38,7 @@ from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
-from privgp.tables.parser import TableError
-from privgp.types import Array
+from privgp.types import Array, TableError
 
 Measure = Callable[[], Published]
 

@@ -80,12 +80,29 @@ class RowsModel(Published):
         exposure: Column | None = None,
         sample_weight: Column | None = None,
     ) -> float:
-        """The least epsilon, within 1%, whose plan for these inputs expects at most this error, of a label
-        that of a probability.
+        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
-        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
-        spends nothing. ValueError if no epsilon reaches the error. ``exposure``, ``sample_weight``: as
-        ``fit`` has them.
+        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and spends
+        nothing.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The public inputs; with ``protect="records"``, the number of records will do.
+        error : float
+            The largest expected error, in units of the output.
+        groups, exposure, sample_weight : column (rows,), optional
+            As ``fit`` takes them.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If no epsilon reaches the error. The message states the error without privacy.
+
         """
         given = {"groups": groups, "exposure": exposure, "sample_weight": sample_weight}
         return self._least_epsilon(X, error, **given)
@@ -100,16 +117,41 @@ class RowsModel(Published):
         exposure: Column | None = None,
         sample_weight: Column | None = None,
     ) -> Self:
-        """Measure once, with noise, and learn from the measurement. The only call that spends.
+        """Measure once, with noise, and learn from the measurement. Spends the budget, at every call.
 
-        ``groups``: person identifiers, public unless records are protected; all rows of one person
-        are protected together.
-        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
-        made for anything else is refused before anything is spent.
-        ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
-        population or days at risk: public, positive, one per row. None: 1 each. Labels have none.
-        ``sample_weight``: public survey weights, positive, one per row: the target is then the weighted
-        mean, or share, at every input. None: all rows count alike.
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs: public, unless ``protect="records"``.
+        y : column (rows,) or (rows, outputs)
+            The private outputs: finite numbers, where values outside ``y_bounds`` are clipped, or labels, where
+            one that is not among ``classes`` counts in no class.
+        groups : column (rows,), optional
+            Person identifiers, public unless records are protected. All rows of one person are protected
+            together.
+        plan : Plan, optional
+            What ``plan(X, groups=groups)`` returned; it is then measured as it stands. A plan made for
+            anything else is refused before anything is spent.
+        exposure : column (rows,), optional
+            With ``likelihood="poisson"``: what every count is out of, such as a population or days at risk.
+            Public and positive. Default: 1 each.
+        sample_weight : column (rows,), optional
+            Public survey weights, positive. The release then estimates weighted means.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Before anything is spent: if ``y`` is a column of X or shares memory with one, if pandas indexes
+            differ, if a value is missing or infinite. Messages about y contain no value, place or count.
+        BudgetExceeded
+            If the charge does not fit into the ``ledger``.
+        RuntimeError
+            If the sampler failed after noise was drawn: count the budget as spent.
+
         """
         aside = aside_of(X, exposure, sample_weight)
         self._check_together(exposure=aside.exposure)
@@ -126,10 +168,24 @@ class RowsModel(Published):
     ) -> Self:
         """Measure rows of new people and learn from all measurements together. Spends their budget.
 
-        Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
-        provided that nobody is in two batches. At public inputs, what is measured is planned knowing
-        the release so far; of private records, the same sums are measured as at first. X, groups,
-        exposure and parameters must not have been chosen by looking at outputs.
+        Each person's data are measured once, so the guarantee stays (epsilon, delta) for everybody, provided
+        that nobody is in two batches. At public inputs, the measurement is planned from the release so far;
+        for private records, the same sums are measured again.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            Rows of people who are in no earlier batch. Rows at public inputs that were measured before are
+            refused.
+        groups, exposure, sample_weight : column (rows,), optional
+            As ``fit`` takes them. They must not have been chosen by looking at outputs.
+
+        Returns
+        -------
+        self
+
         """
         return self._fit_further(X, y, groups, None, aside_of(X, exposure, sample_weight))
 
@@ -144,11 +200,29 @@ class RowsModel(Published):
         exposure: Column | None = None,
         sample_weight: Column | None = None,
     ) -> Self:
-        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
+        """Measure the rows of an earlier ``fit`` or ``update`` again. Spends this further budget.
 
-        ``guarantee_`` then states the total, which counts for all of these people. At public inputs,
-        what is measured is planned knowing the release so far: it looks closer where that is least
-        certain. Private records must be those of an earlier measurement, which cannot be checked.
+        ``guarantee_`` then states the total, which holds for all of these people. At public inputs, the new
+        measurement is planned from the release so far and measures most where that is least certain.
+        Private records must be those of an earlier measurement, which cannot be checked.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The same rows as before.
+        epsilon : float
+            The budget.
+        delta : float, default 0
+            The further budget.
+        groups, exposure, sample_weight : column (rows,), optional
+            As ``fit`` takes them.
+
+        Returns
+        -------
+        self
+
         """
         aside = aside_of(X, exposure, sample_weight)
         return self._fit_further(X, y, groups, (epsilon, delta), aside)
@@ -164,8 +238,23 @@ class RowsModel(Published):
     ) -> Stages:
         """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
 
-        Laplace noise loses information when it is split and Gaussian noise does not: the noise
+        Laplace noise loses information when it is split and Gaussian noise does not, so the noise
         distribution is chosen for all stages together. Reads no output and spends nothing.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        shares : sequence of float, default (0.5, 0.5)
+            The share of the budget of every stage.
+        groups, exposure : column (rows,), optional
+            As ``fit`` takes them.
+
+        Returns
+        -------
+        Stages
+            ``mechanism``, ``budgets`` (one pair per stage), ``errors`` by noise distribution, and ``describe()``.
+
         """
         return stages(self, X, shares, groups, exposure=exposure)
 

@@ -261,9 +261,13 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         return self.best_estimator_
 
     # What is not fitted has none of these: NotFittedError is an AttributeError.
-    n_features_in_ = property(lambda self: self._best().n_features_in_)
-    feature_names_in_ = property(lambda self: self._best().feature_names_in_)
-    classes_ = property(lambda self: self._best().classes_)
+    n_features_in_ = property(
+        lambda self: self._best().n_features_in_, doc="The number of inputs of the chosen model."
+    )
+    feature_names_in_ = property(
+        lambda self: self._best().feature_names_in_, doc="The names of its inputs."
+    )
+    classes_ = property(lambda self: self._best().classes_, doc="The classes of the chosen model.")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

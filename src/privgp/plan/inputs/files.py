@@ -12,9 +12,8 @@ import numpy as np
 from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.tables.files import Files
 from privgp.tables.kinds import MOST_LEVELS, levels_of
-from privgp.tables.parser import TableError
 from privgp.tables.table import Table, cells_without_value, join_cells
-from privgp.types import Array, UserData
+from privgp.types import Array, TableError, UserData
 
 PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}
 

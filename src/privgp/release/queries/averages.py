@@ -65,6 +65,10 @@ class Average:
         Joint draws, for anything else: ratios, ranks, the largest.
     guarantee : Guarantee
         Of the release. Averages cost nothing further.
+    by : str
+        The name of the column that holds the labels.
+    table : object, optional
+        The table that was averaged over, which sets the library of ``to_frame``.
 
     """
 

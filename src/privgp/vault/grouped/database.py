@@ -12,8 +12,7 @@ from privgp.engine import database as db
 from privgp.engine.local import Engine, Watch
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
-from privgp.tables.parser import TableError
-from privgp.types import Integers
+from privgp.types import Integers, TableError
 from privgp.vault.grouped.totals import CHANGED, Encoding
 from privgp.vault.values import Sealed, read_label
 
