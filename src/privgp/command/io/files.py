@@ -1,16 +1,20 @@
 """Files to read and to write: checked before any work, written whole or not at all."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from privgp.command.errors import Failure, Refusal, refuse_on
-from privgp.command.options import ReleaseFiles
 from privgp.storage.parts import part_beside
+
+if TYPE_CHECKING:
+    from privgp.command.options import ReleaseFiles
 
 PICTURES = (".png", ".svg")
 TABLES = (".csv", ".csv.gz", ".parquet")
