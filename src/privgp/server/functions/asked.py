@@ -63,8 +63,8 @@ class FunctionAsked(Prior):
 
     def estimator(self, declared: Declared, _: int) -> Any:
         inputs = {"protect": declared.protect, "domain": declared.domain, "inducing": self.inducing}
-        spent = {"epsilon": self.epsilon, "delta": self.delta, "y_bounds": declared.pairs[0]}
-        return PrivateFunction(self.kernel, self.noise_variance, **spent, **inputs)
+        inputs |= {"epsilon": self.epsilon, "delta": self.delta, "y_bounds": declared.pairs[0]}
+        return PrivateFunction(self.kernel, self.noise_variance, **inputs)
 
 
 class PathsAsked(Prior):
