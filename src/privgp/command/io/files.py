@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from privgp.command.errors import Failure, Refusal, refuse_on
-from privgp.command.options import ReleaseFiles
 from privgp.storage.parts import part_beside
+
+if TYPE_CHECKING:
+    from privgp.command.options import ReleaseFiles
 
 PICTURES = (".png", ".svg")
 TABLES = (".csv", ".csv.gz", ".parquet")
@@ -58,7 +60,7 @@ def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
             check_readable(path, [ending for ending in endings if ending])
 
 
-def check_release_files(reads: Files, release: Path, beside: ReleaseFiles) -> None:
+def check_release_files(reads: Files, release: Path, beside: "ReleaseFiles") -> None:
     """The same for a release that is written with others beside it."""
     pictures, pages = (beside.plot, PICTURES), (beside.certificate, CERTIFICATES)
     check_files(reads, [(release, RELEASES), pages, pictures], force=beside.force)
