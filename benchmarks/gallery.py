@@ -113,12 +113,6 @@ def several_outputs(path: Path) -> None:
     picture(path)
 
 
-def schedule(path: Path) -> None:
-    from benchmarks.many_files import picture
-
-    picture(path)
-
-
 DRAWN: dict[str, Callable[[Path], None]] = {
     "curve": made_up.curve,
     "plan": lambda _: of_page("plan", "tutorial.md"),
@@ -132,7 +126,6 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "districts": lambda _: of_page("districts", "averages.md"),
     "updates": updates,
     "several-outputs": several_outputs,
-    "engine-schedule": schedule,
     "features": features,
     "calibration": calibration,
     "story-growth-curve": story,

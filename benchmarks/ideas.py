@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.stats import laplace, norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern, WhiteKernel
@@ -23,7 +24,7 @@ def plain(axes: Axes, title: str) -> None:
     axes.tick_params(labelsize=style.SMALL)
 
 
-def save(figure: style.Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
     path.write_bytes(style.figure_bytes(figure, path.suffix))
 
 

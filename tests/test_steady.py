@@ -14,7 +14,7 @@ from opendp import measurements
 import repeatable
 from privgp import PrivateGPRegressor, PrivateGridSearchCV
 from privgp.privacy.noise import gaussian_noise, laplace_noise
-from privgp.vault.noise import add_noise
+from privgp.vault.measure import add_noise
 from privgp.vault.select import CHOICES, choose
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, run
 

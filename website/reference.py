@@ -23,7 +23,7 @@ from privgp.question.rules import COLUMNS, GIVEN, OUTCOME, RULES, Rule
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 GROUPS = {
     "Models": "PrivateGPRegressor PrivateGPClassifier PrivateGP PrivateGPDensity BinnedMeans BinnedGP",
-    "Outcomes and kernels": "Number Count Label VaryingLengthscale",
+    "Outcomes and kernels": "Number Count Label Presence VaryingLengthscale",
     "Plans, guarantees and averages": "Plan Guarantee compose load load_plan open_table Average",
     "Budgets": "Ledger Account LedgerError BudgetExceeded LedgerTampered",
     "Bounds and searches": "private_bounds PrivateBounds PrivateGridSearchCV PrivateBayesSearchCV",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +39,7 @@ ORDER = (
     "cloaking", "converged", "integral binning", "integral kernel", "simple binning", "binned means",
     "default",
 )  # fmt: skip
+Box = tuple[np.ndarray, np.ndarray]  # the lower ends and the upper ends, (columns,)
 TableOfMeans = Mapping[str, Mapping[str, float]]  # [row][column]
 Summary = dict[str, dict[str, tuple[float, float]]]  # [row][column]: mean, half a 95% interval
 
@@ -168,7 +169,7 @@ def occupancies(settings: Settings, request: Request) -> list[Filled]:
     splits = [split_of(Cell(settings, k, "occupancy", 0.0))[0] for k in range(settings.splits)]
     own = citi_bike(request, JUNE_2016)[0]
     as_many = [X[: len(own)] for X in splits]
-    ways = (
+    ways: tuple[tuple[str, str, list[np.ndarray], Callable[[np.ndarray], Box]], ...] = (
         ("June 2017", "grid around the trips", splits, lambda X: around(X, 1.0)),
         ("June 2017", "grid a tenth wider than the trips", splits, lambda X: around(X, 1.1)),
         ("June 2017", "grid around the printed stations", splits, lambda X: STATIONS),
@@ -182,7 +183,7 @@ def occupancies(settings: Settings, request: Request) -> list[Filled]:
     return found
 
 
-def around(X: np.ndarray, wider: float) -> tuple[np.ndarray, np.ndarray]:
+def around(X: np.ndarray, wider: float) -> Box:
     """The ends of a box around the trips, ``wider`` times as wide as they need."""
     low, high = X.min(axis=0), X.max(axis=0)
     middle, half = 0.5 * (low + high), 0.5 * wider * (high - low)

@@ -12,8 +12,8 @@ from scipy.special import ndtr
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.models.function.tune import ExcursionTask, Tuned
+from privgp.models.paths import smooth_paths
 from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
-from privgp.release.excursions import smooth_paths
 from privgp.types import Array
 
 CHUNK = 25

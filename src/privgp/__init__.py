@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from privgp.ledger.errors import BudgetExceeded, LedgerError, LedgerTampered
     from privgp.ledger.ledger import Ledger
     from privgp.models.binned import BinnedGP, BinnedMeans
+    from privgp.models.bounds import PrivateBounds, private_bounds
     from privgp.models.classifier import PrivateGPClassifier
-    from privgp.models.density.bounds import PrivateBounds, private_bounds
-    from privgp.models.density.estimator import PrivateGPDensity
+    from privgp.models.density import PrivateGPDensity
     from privgp.models.function.estimator import PrivateFunction
     from privgp.models.function.tune import tune_for
     from privgp.models.gp import PrivateGP
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.plan.plan import Plan, load_plan
     from privgp.privacy.guarantee import Guarantee, compose
-    from privgp.question.outcomes import Count, Label, Number
+    from privgp.question.outcomes import Count, Label, Number, Presence
     from privgp.server.client import Client
 
 __version__ = "0.3.0"
@@ -45,6 +45,7 @@ __all__ = [
     "Number",
     "Plan",
     "PosteriorPaths",
+    "Presence",
     "PrivateBayesSearchCV",
     "PrivateBounds",
     "PrivateFunction",
@@ -78,12 +79,13 @@ _HOMES = {
     "Number": "privgp.question.outcomes",
     "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",
-    "PrivateBounds": "privgp.models.density.bounds",
+    "Presence": "privgp.question.outcomes",
+    "PrivateBounds": "privgp.models.bounds",
     "PrivateBayesSearchCV": "privgp.models.search.bayes",
     "PrivateFunction": "privgp.models.function.estimator",
     "PrivateGP": "privgp.models.gp",
     "PrivateGPClassifier": "privgp.models.classifier",
-    "PrivateGPDensity": "privgp.models.density.estimator",
+    "PrivateGPDensity": "privgp.models.density",
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGridSearchCV": "privgp.models.search.grid",
     "VaryingLengthscale": "privgp.gp.kernels.varying",
@@ -91,7 +93,7 @@ _HOMES = {
     "load": "privgp.models.load",
     "load_plan": "privgp.plan.plan",
     "open_table": "privgp.models.rows.database",
-    "private_bounds": "privgp.models.density.bounds",
+    "private_bounds": "privgp.models.bounds",
     "tune_for": "privgp.models.function.tune",
 }
 

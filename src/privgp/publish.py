@@ -99,7 +99,7 @@ def _charge(guarantee: Guarantee, payer: Payer) -> Receipt | None:
     """Charge the account and return the receipt; warn of a fit that repeats another."""
     account, fits = payer.account, FITS.get()
     given = payer.receipt or {}
-    if account is not None and given and account.paid_for(given.get("head"), guarantee):
+    if account is not None and given and account.has_charge(given.get("head"), guarantee):
         return given
     marks = frozenset[Hashable]() if guarantee.is_simulation else payer.marks
     fits.warn_of(marks)

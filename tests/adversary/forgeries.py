@@ -20,18 +20,14 @@ from typing import Any
 
 import mpmath
 import numpy as np
-from scipy.sparse import issparse
 
 from privgp.gp.features import unit_features
 from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.features.features import Features
-from privgp.plan.inputs.rows import ArrayRows, PeopleRows
-from privgp.plan.outcomes.labels import OfEveryClass
+from privgp.plan.features import Features
+from privgp.plan.labels import OfEveryClass
 from privgp.plan.strategy import OutputSums
-from privgp.plan.streamed.sums import StreamedSums, strategy_of_columns
 from privgp.plan.together import JointSums
 from privgp.privacy.noise import PURE
-from tests.plan.strategies import PEOPLE, PLACES
 
 Path = tuple[Any, ...]
 ROUNDING = 1e-9  # by which a distance may exceed the stated one
@@ -308,35 +304,6 @@ def _(strategy: Features) -> Exact:
     ])  # fmt: skip
     apart = flat[:, None, :] - flat[None, :, :]
     return Exact([float(np.linalg.norm(apart, axis=2).max())], exponent)
-
-
-@reach.register
-def _(strategy: StreamedSums) -> Exact:
-    """Of the columns that a pass over the rows multiplies, with the weights of people."""
-    rows = streamed_rows(strategy)
-    (chunk,) = rows.chunks()
-    B, shares, _ = strategy.columns.chunk(chunk, whole=False, change=strategy.change)
-    B = B.toarray() if issparse(B) else B
-    weight = Fraction(strategy.energy_weight)
-    (V, E), exponent = together(fractions(B), fractions(shares) * weight)
-    people = np.arange(len(PLACES)) if chunk.people is None else chunk.people
-    whose = [np.flatnonzero(people == who) for who in np.unique(people)]
-    return Exact(_reached(strategy, V, E, whose), exponent)
-
-
-def streamed_rows(strategy: StreamedSums) -> Any:
-    """The rows of a streamed strategy of the shared suite."""
-    if strategy.persons is None:
-        return ArrayRows(PLACES)
-    return PeopleRows.of(PLACES, PEOPLE.astype(np.int64), 1000)
-
-
-def made_of_rows(forged: StreamedSums) -> StreamedSums:
-    """The one strategy with these columns that a fit takes: it is made of its pass over the rows."""
-    people, energy = forged.persons is not None, forged.energy_weight > 0.0
-    asked: Any = {"change": forged.change, "energy": energy, "people": people}
-    totals = forged.columns.totals(streamed_rows(forged), change=forged.change)
-    return strategy_of_columns(forged.columns, totals, **asked)
 
 
 def keeps(noise: Any, moved: Exact, epsilon: float, delta: float) -> bool:

@@ -27,6 +27,7 @@ from privgp import (
     Label,
     Number,
     PosteriorPaths,
+    Presence,
     PrivateBayesSearchCV,
     PrivateBounds,
     PrivateFunction,
@@ -48,11 +49,9 @@ from tests.adversary.neighbours import (
     PEOPLE,
     ends,
     of_bins,
-    of_columns,
     of_features,
     of_joint_plan,
     of_labels,
-    of_people,
     of_plan,
 )
 from tests.models.looking_up import Column
@@ -72,7 +71,7 @@ TWO_OUTPUTS = PrivateGPRegressor(
 def regressor(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
-    worst = of_plan(model, groups) if "inducing" not in settings else of_columns(model)
+    worst = of_plan(model, groups)
     return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
 
 
@@ -115,14 +114,6 @@ def ends_of_person(groups: Any) -> Callable[[], Any]:
     """All outputs of the first person at either end of (0, 1)."""
     mine = groups == groups[0]
     return lambda: (np.where(mine, 0.0, 0.5), np.where(mine, 1.0, 0.5))
-
-
-def streamed_people() -> Measured:
-    """Rows of people read in chunks: the worst person's outputs at either end of the bounds."""
-    model = PrivateGPRegressor(**BUDGET, inducing=3, mechanism="gaussian", hyperparameters="fixed")
-    return Measured(
-        lambda y: clone(model).fit(INPUTS, y, groups=PEOPLE), of_people(model), GAUSSIAN_DRAWS
-    )
 
 
 def several(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
@@ -384,6 +375,33 @@ def density(mechanism: str, draws: int, **budget: Any) -> Measured:
     return Measured(run, lambda: (0.05, 0.95), draws)
 
 
+def density_of_categories(draws: int) -> Measured:
+    """The same with a private category, and a public exposure that differs from bin to bin."""
+    columns = {"sex": ("category", ["f", "m"])}
+    box: Any = {"x_bounds": {"x": (0, 1)}, "columns": columns, "bins": 2}
+    model = PrivateGPDensity(**box, hyperparameters="fixed", epsilon=2.5, delta=0.01)
+    census = {"x": [0.2, 0.8] * 2, "sex": ["f", "f", "m", "m"], "people": [9e5, 5e5, 7e5, 8e5]}
+
+    def run(sex: str) -> Any:
+        points = {"x": np.full(200_000, 0.4), "sex": np.full(200_000, "f", dtype=object)}
+        points["x"][0], points["sex"][0] = 0.9, sex
+        return clone(model).fit(points, exposure=census)
+
+    return Measured(run, lambda: ("f", "m"), draws)
+
+
+def presence(draws: int) -> Measured:
+    """The same by ``PrivateGP``."""
+    model = PrivateGP(
+        Presence(), x_bounds={"x": (0, 1)}, hyperparameters="fixed", epsilon=2.5, delta=0.01
+    )
+
+    def run(place: float) -> Any:
+        return clone(model).fit({"x": np.append(place, np.full(30, 0.4))})
+
+    return Measured(run, lambda: (0.05, 0.95), draws)
+
+
 class FoundBounds(BaseEstimator):
     """``private_bounds`` as an estimator, which attacks and replays call like all others."""
 
@@ -597,6 +615,8 @@ def measured_blocks() -> Measured:
 ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     ("bounds", PrivateBounds, found_bounds(20_000)),
     ("density", PrivateGPDensity, density("laplace", 20_000, epsilon=2.5, delta=0.01)),
+    ("density, categories", PrivateGPDensity, density_of_categories(20_000)),
+    ("presence", PrivateGP, presence(20_000)),
     ("outputs, gaussian", PrivateGPRegressor, regressor(mechanism="gaussian")),
     (
         "outputs, unbiased",
@@ -770,7 +790,11 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         PrivateGPRegressor,
         regressor(inducing=3, mechanism="gaussian", hyperparameters="fixed"),
     ),
-    ("inducing, people", PrivateGPRegressor, streamed_people()),
+    (
+        "inducing, people",
+        PrivateGPRegressor,
+        regressor(PEOPLE, inducing=3, mechanism="gaussian", hyperparameters="fixed"),
+    ),
     ("cells", PrivateGPRegressor, many_rows()),
     ("cells, people", PrivateGPRegressor, many_rows(PEOPLE)),
     ("cells, Gaussian", PrivateGPRegressor, many_rows(**BUDGET, mechanism="gaussian")),

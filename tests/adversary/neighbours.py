@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from privgp import PrivateGPRegressor
-from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.privacy.noise import PURE
 from privgp.vault.measure import exact
-from privgp.vault.people import person_codes
 
 Pair = tuple[Any, Any]
 INPUTS = np.linspace(0, 1, 12)[:, None]
@@ -78,30 +76,6 @@ def _moved(strategy: Any, outputs: np.ndarray, order: int, count: int = 1) -> fl
     bounds: Any = (-1.0, 1.0) if count == 1 else ((-1.0, 1.0),) * count
     low, high = (exact(strategy, u, bounds) for u in (-outputs, outputs))
     return float(np.linalg.norm(high - low, order))
-
-
-def of_columns(model: PrivateGPRegressor) -> Callable[[], Pair]:
-    """The same where columns are computed row by row, through inducing inputs."""
-
-    def pair() -> Pair:
-        columns = model._sketch(ArrayRows(INPUTS)).columns.at(INPUTS)[0]
-        return ends(int(np.argmax(np.linalg.norm(columns, axis=0))))()
-
-    return pair
-
-
-def of_people(model: PrivateGPRegressor) -> Callable[[], Pair]:
-    """The same where people's columns are weighed chunk by chunk."""
-
-    def pair() -> Pair:
-        rows = PeopleRows.of(INPUTS, person_codes(PEOPLE, len(INPUTS)), 1000)
-        columns, (chunk,) = model._sketch(rows).columns, rows.chunks()
-        B = np.empty((columns.sum_count, len(INPUTS)))
-        B[:, rows.places] = columns.chunk(chunk, whole=False, change=2.0)[0]
-        u = max(_ends_of_people(np.asarray(PEOPLE)), key=lambda u: float(np.linalg.norm(B @ u)))
-        return 0.5 - 0.5 * u, 0.5 + 0.5 * u
-
-    return pair
 
 
 def of_bins(bins: Any, *, stay: bool = False) -> Pair:

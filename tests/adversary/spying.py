@@ -1,6 +1,6 @@
 """Watches the two places where protecting noise is drawn, and can make that noise too small.
 
-Whatever a mechanism releases about private values goes through a sampler of ``vault/noise.py`` or
+Whatever a mechanism releases about private values goes through a sampler of ``vault/measure.py`` or
 through OpenDP's noisy maximum; a test sees to it that no other of its measurements is used. So the exact numbers that a mechanism sends there, for a dataset and
 for its neighbour, are all that an attacker could hope to learn.
 """
@@ -16,7 +16,7 @@ import numpy as np
 import opendp.prelude as dp
 import pytest
 
-from privgp.vault import noise as sample
+from privgp.vault import measure as sample
 
 PLACES = ("make_gaussian", "make_laplace", "make_noisy_max")
 

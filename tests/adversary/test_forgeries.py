@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.linalg import cholesky, solve_triangular
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.gaussian_process.kernels import RBF
 
 from privgp import PosteriorPaths, PrivateFunction, PrivateGPClassifier, PrivateGPRegressor
 from privgp.gp.growing import NUGGET
@@ -28,7 +28,6 @@ from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.plan import CODEC, unpack_plan
 from privgp.plan.strategy import noise_of
-from privgp.plan.streamed.sums import StreamedSums
 from privgp.plan.together import JointSums
 from privgp.privacy.guarantee import mix_delta
 from privgp.privacy.noise import gaussian_noise
@@ -40,14 +39,12 @@ from privgp.storage.codec import Codec
 from privgp.vault.states.files import FUNCTIONS, PATHS
 from privgp.vault.states.outputs import within_limit
 from tests.adversary.forgeries import (
-    POWERS,
     ROUNDING,
     Exact,
     distance,
     forge,
     keeps,
     leaves,
-    made_of_rows,
     put,
 )
 from tests.ledger.promises import gaussian, pure
@@ -69,14 +66,7 @@ def generator(kind: str, number: int) -> np.random.Generator:
 
 def forged_strategy(kind: str, rng: np.random.Generator) -> Any:
     """A strategy as somebody would write it who wants its bound to be untrue."""
-    strategy = ROWS[kind].make(rng)
-    if not isinstance(strategy, StreamedSums):
-        return forge(strategy, rng)
-    columns = forge(strategy.columns, rng)
-    if rng.integers(3) == 0 and hasattr(columns, "kernel"):
-        scales = (10.0 ** (int(s) * int(rng.choice(POWERS))) for s in rng.integers(-1, 2, size=2))
-        columns = replace(columns, kernel=ConstantKernel(next(scales)) * RBF(next(scales)))
-    return made_of_rows(replace(strategy, columns=columns))  # a fit takes no other
+    return forge(ROWS[kind].make(rng), rng)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of other threads

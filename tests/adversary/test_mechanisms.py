@@ -37,7 +37,13 @@ OPTIONS = {
         *(f"{how}, {law}" for how in ("people", "residuals", "refined", "updated") for law in LAWS),
         "inducing",
     ),
-    "PrivateGP": (*(f"outputs, {law}" for law in LAWS), "people", "inducing", "records"),
+    "PrivateGP": (
+        *(f"outputs, {law}" for law in LAWS),
+        "people",
+        "inducing",
+        "records",
+        "presence",
+    ),
     "PrivateGPClassifier": tuple(f"{n} classes, {law}" for n in ("two", "three") for law in LAWS),
     "BinnedMeans": BINS,
     "BinnedGP": BINS,
@@ -46,7 +52,7 @@ OPTIONS = {
     "PrivateGridSearchCV": search.METHODS,
     "PrivateBayesSearchCV": search_questions.METHODS,
     "PrivateBounds": ("bounds",),
-    "PrivateGPDensity": ("density",),
+    "PrivateGPDensity": ("density", "density, categories"),
 }
 
 

@@ -19,8 +19,8 @@ from privgp.command.errors import Refusal
 from privgp.server import reading
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
-from privgp.tables.parser import TableError
 from privgp.tables.source import Form, load, open_source
+from privgp.types import TableError
 from tests.command.running import assert_refused, run
 
 CASES = int(os.environ.get("PRIVGP_FUZZ", "300"))

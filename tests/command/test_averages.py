@@ -89,7 +89,6 @@ def test_a_band_is_written(folder):
         "t.csv --average by=cost --out m.csv",  # the private column
         "t.csv --average by=nothing --out m.csv",
         "t.csv --average by=region --out m.geojson",
-        "t.csv --average by=region",
         "--average by=region --out m.csv",
         "--areas halves.geojson --average by=region --out m.csv",
         "--areas halves.geojson --average weights=people --out m.csv",
@@ -102,3 +101,11 @@ def test_a_band_is_written(folder):
 def test_wrong_averages_are_refused(folder, line):
     assert_refused(run("predict", "a.privgp", *line.split()))
     assert not Path("m.csv").exists()
+
+
+def test_averages_without_a_file_are_printed(folder):
+    told = run("predict", "a.privgp", "t.csv", "--average", "by=region")
+    assert told.code == 0
+    assert "region" in told.out
+    found = run("predict", "a.privgp", "t.csv", "--average", "by=region", "--json")
+    assert {*json.loads(found.out)["averages"][0]} == {"region", "mean", "std", "low", "high"}

@@ -14,10 +14,13 @@ import pytest
 from sklearn.base import clone
 
 from privgp import Ledger, PrivateGPRegressor, open_table
-from privgp.models.rows.inducing import fit_rows
-from privgp.plan.inputs.rows import ArrayRows
-from privgp.vault import stream
-from privgp.vault.stream import ArrayOutputs
+from privgp.engine.local import Serial
+from privgp.models.rows.fit import Tallied, fit_for_rows, rows_in_memory
+from privgp.plan.inputs.blocks import ArrayInputs, Beside, Blocks
+from privgp.plan.inputs.tally import tally_rows
+from privgp.vault import measure
+from privgp.vault.grouped.totals import Encoding, PrivateBlock, Summing
+from privgp.vault.masked import Key
 
 distributed = pytest.importorskip("distributed")
 ROWS = 40_000
@@ -46,8 +49,15 @@ def data():
 
 
 def private(**settings) -> PrivateGPRegressor:
-    given = {"y_bounds": (-3, 3), "random_state": 0, "hyperparameters": "fixed", "inducing": 20}
+    given = {"y_bounds": (-3, 3), "random_state": 0, "hyperparameters": "fixed"}
     return PrivateGPRegressor(**{**given, **settings})
+
+
+def fit_blocks(model: PrivateGPRegressor, X: np.ndarray, y: np.ndarray, watch: object) -> None:
+    """A fit of rows in memory in blocks, which tells how many are done."""
+    model.n_features_in_ = 2
+    rows = Tallied.of(model, rows_in_memory(model, X, None, Beside()), ())
+    fit_for_rows(model, rows, model._data(y, len(X)), None, None, watch)
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +85,11 @@ def test_the_same_release_from_memory_and_from_files(client, data, known, tmp_pa
 
 def test_a_killed_worker_changes_nothing(client, data, known, tmp_path, monkeypatch):
     X, y = data
-    draws, add_noise = [], stream.add_noise
-    monkeypatch.setattr(stream, "add_noise", lambda *given: draws.append(1) or add_noise(*given))
+    draws, add_noise = [], measure.add_noise
+    monkeypatch.setattr("privgp.plan.inputs.blocks.BATCH", 4096)
+    monkeypatch.setattr(measure, "add_noise", lambda *given: draws.append(1) or add_noise(*given))
     account = Ledger(f"sqlite:///{tmp_path}/budget.db").open("visits", 10.0, 1e-3)
-    model, rows = private(engine=client, ledger=account), ArrayRows(X)
+    model = private(engine=client, ledger=account)
     killed = []
 
     def kill(done: int, of: int) -> None:
@@ -86,8 +97,7 @@ def test_a_killed_worker_changes_nothing(client, data, known, tmp_path, monkeypa
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    model.n_features_in_ = 2
-    fit_rows(model, rows, ArrayOutputs.of(y, rows), watch=kill)
+    fit_blocks(model, X, y, kill)
     assert killed
     assert np.array_equal(model.release_.mean_and_variance(X[:50])[0], known)
     assert len(draws) == 1
@@ -105,7 +115,9 @@ def seen_in(texts: list[bytes], y: np.ndarray) -> list[float]:
     return [v for v in some if v.tobytes() in whole or f"{v:.9f}".encode() in whole]
 
 
-def test_workers_hold_log_and_write_no_output(client, data, tmp_path):
+def test_workers_hold_log_and_write_no_output(client, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("privgp.plan.inputs.blocks.BATCH", 2048)
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 1000)
     X, y = data[0][:12_000], planted(12_000)
     kept: list[bytes] = []
 
@@ -113,13 +125,11 @@ def test_workers_hold_log_and_write_no_output(client, data, tmp_path):
         held = client.run(lambda dask_worker: pickle.dumps(dict(dask_worker.data)))
         kept.extend(held.values())
 
-    model, rows = private(engine=client), ArrayRows(X)
-    model.n_features_in_ = 2
-    fit_rows(model, rows, ArrayOutputs.of(y, rows), watch=look)
+    fit_blocks(private(engine=client), X, y, look)
     bad = y.copy()
     bad[-1] = np.nan
     with pytest.raises(ValueError, match="NaN or infinity") as caught:
-        fit_rows(private(engine=client), rows, ArrayOutputs(bad))
+        private(engine=client).fit(X, bad)
     table = pl.DataFrame({"a": X[:, 0], "b": X[:, 1], "cost": [f"{v:.9f}" for v in y]})
     table = table.with_columns(
         cost=pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("1.0x")).otherwise("cost")
@@ -136,29 +146,25 @@ def test_workers_hold_log_and_write_no_output(client, data, tmp_path):
     assert kept
     assert texts
     assert not seen_in([*texts, *kept], y)
-    assert seen_in([pickle.dumps(ArrayOutputs(y))], y)  # what is searched for is found where it is
+    assert seen_in([pickle.dumps(y)], y)  # what is searched for is found where it is
 
 
 def test_results_of_workers_are_masked():
     """The partial sums of a block with a single row would be its output."""
-    X, y = np.zeros((1, 1)), np.array([0.731])
-    sketch = private(inducing=1, y_bounds=(0, 1), mechanism="gaussian")._sketch(ArrayRows(X))
-    key = stream.Key.new()
-    function = stream.Measured(sketch.columns, (0.0, 1.0), True, 2.0, key)
-    (chunk,) = ArrayRows(X).chunks()
-    masked = function((chunk, y))[1]
-    private_sums = masked.unmask(key)
-    assert not np.any(masked.numbers == private_sums)
-    assert sketch.columns.lattice("absolute").join(private_sums[:, :-1])[0] == pytest.approx(
-        0.462, rel=1e-6
-    )
-    other = stream.Measured(sketch.columns, (0.0, 1.0), True, 2.0, stream.Key.new())((chunk, y))[1]
+    block, encoding = Blocks.of(ArrayInputs(np.zeros((1, 1)))), Encoding((0.0, 1.0))
+    private_block = PrivateBlock(block, np.array([[0.731]]))
+    tally, key = tally_rows(block, Serial()), Key.new()
+    masked = Summing(tally, (encoding,), key)(private_block)
+    sums = masked.unmask(key)
+    assert not np.any(masked.numbers == sums)
+    assert sums[0, :2] * 2.0**-tally.bits == pytest.approx([2.0**-tally.bits, 0.462])
+    other = Summing(tally, (encoding,), Key.new())(private_block)
     assert not np.any(masked.numbers == other.numbers)
 
 
 def test_masks_are_uniform():
     """65,536 numbers: each bit is 1 in half of them, within 7 standard deviations."""
-    mask = stream.Key.new().mask(3, (65_536,)).view(np.uint64)
+    mask = Key.new().mask(3, (65_536,)).view(np.uint64)
     for bit in range(64):
         ones = int(((mask >> np.uint64(bit)) & np.uint64(1)).sum())
         assert abs(ones - 32_768) < 7 * 128

@@ -10,7 +10,7 @@ import pytest
 from privgp import PrivateGPRegressor
 from privgp.engine.cluster import Cluster, engine_of
 from privgp.engine.local import Serial, Threads
-from privgp.plan.inputs.rows import ArrayRows, PeopleRows, runs
+from privgp.plan.inputs.blocks import runs
 
 ENGINES = [Serial(), Threads(1), Threads(3)]
 
@@ -59,28 +59,10 @@ def test_runs_are_whole_and_about_as_many():
             assert len(found) == min(chunks, number)
 
 
-@pytest.mark.parametrize("people", [False, True])
-def test_chunks_do_not_depend_on_the_number_of_blocks(people):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(9000, 2))
-    rows = ArrayRows(X)
-    if people:
-        rows = PeopleRows.of(X, rng.integers(0, 2**62, size=700)[rng.integers(0, 700, 9000)], 12)
-        assert rows.count < rows.total == 9000
-    known = [(chunk.place, chunk.mark) for chunk in rows.chunks()]
-    assert len(known) > 4
-    for number in (1, 3, 40):
-        parts = rows.parts(number)
-        assert [(c.place, c.mark) for part in parts for c in part.chunks()] == known
-    if people:  # whole people, and no more rows of each than there may be
-        held = [set(chunk.people) for chunk in rows.chunks()]
-        assert sum(map(len, held)) == len(set().union(*held)) == rows.persons
-        assert np.unique(rows.codes, return_counts=True)[1].max() == 12
-
-
 @pytest.mark.parametrize("groups", [False, True])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
-def test_a_release_is_the_same_on_every_engine(groups, mechanism):
+def test_a_release_is_the_same_on_every_engine(groups, mechanism, monkeypatch):
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 1000)
     rng = np.random.default_rng(1)
     X, y, who = rng.normal(size=(4500, 2)), rng.normal(size=4500), rng.integers(0, 600, 4500)
     found = [

@@ -9,7 +9,7 @@ from tests.house.source import House, Module
 
 KINDS = {
     "Noise", "GaussianNoise", "LaplaceNoise",
-    "Strategy", "OutputSums", "GroupSums", "StreamedSums", "StreamedGroups", "Bins", "HalvedBins", "BinSums", "JointSums",
+    "Strategy", "OutputSums", "GroupSums", "Bins", "HalvedBins", "BinSums", "JointSums",
     "ClassSums", "ClassGroupSums", "Features", "PeopleBins", "PeopleHalvedBins", "PeopleFeatures",
     "FunctionModel", "RecordsModel", "PathModel",
     "Draws", "RecordDraws", "PathDraws", "FunctionContents", "OutputsContents", "RecordsContents",

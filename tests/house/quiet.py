@@ -21,12 +21,11 @@ MAY_NOT_IMPORT_FROM = ("scipy.io", "numpy.lib", "sklearn.datasets")
 # Of the public rooms below it the vault takes types, constants and plain mathematics. A name of
 # ``plan`` is listed here once somebody saw that it is not handed a private value to compute on.
 FROM_PLAN = {
-    "Bins", "HalvedBins", "BinSums", "OutputSums", "JointSums", "Strategy", "RowColumns", "Totals",
-    "Adding", "Chunk", "Rows", "block_number", "sum_blocks", "ENERGIES", "Part",
+    "Bins", "HalvedBins", "BinSums", "OutputSums", "JointSums", "Strategy", "Part",
     "ClassSums", "ClassGroupSums", "Features",
     "CheckedFactor", "FunctionModel", "RecordsModel", "PathModel", "path_model",
     "check_bounds", "check_choice", "check_inside", "SENSITIVITIES", "RECORD_SENSITIVITIES",
-    "MAX_POINTS", "MOST_POINTS", "Inputs", "Tally", "Blocks", "sum_parts", "keys_of", "DatabaseRows", "KEY",
+    "MAX_POINTS", "MOST_POINTS", "Inputs", "Tally", "Blocks", "sum_parts", "keys_of", "Places", "sum_columns", "DatabaseRows", "KEY",
     "Dealt", "Trial",
 }  # fmt: skip
 

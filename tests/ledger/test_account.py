@@ -121,7 +121,7 @@ def test_two_retries_at_once_get_the_bytes_of_the_first(url):
 def test_what_does_not_add_up_is_refused(url):
     account = Ledger(url).open("visits", 1.0, 1e-5)
     account.charge(pure(0.1))
-    with pytest.raises(LedgerError, match="a further budget for the same people"):
+    with pytest.raises(LedgerError, match="another account is a further budget"):
         account.charge(pure(0.1, RECORDS))
     with pytest.raises(TypeError, match="Guarantee"):
         account.charge(0.1)

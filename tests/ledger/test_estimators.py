@@ -32,7 +32,7 @@ from privgp import (
 )
 from privgp.models.spending import SpendsAtFit
 from privgp.release.certificate import certificate, page
-from privgp.vault import noise
+from privgp.vault import measure
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 10, (30, 1))
@@ -185,8 +185,8 @@ def test_nothing_is_drawn_beyond_the_budget(kind, ledger, monkeypatch):
     def drawn(*_: Any, **__: Any) -> None:
         raise AssertionError("noise was drawn")
 
-    for law in noise.PROTECTING:
-        monkeypatch.setitem(noise.PROTECTING, law, drawn)
+    for law in measure.PROTECTING:
+        monkeypatch.setitem(measure.PROTECTING, law, drawn)
     monkeypatch.setattr("privgp.models.search.grid.choose_by_validation", drawn)
     monkeypatch.setattr("privgp.models.search.outputs.choose_by_residuals", drawn)
     model = made().set_params(ledger=account)

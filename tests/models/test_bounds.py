@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privgp import BudgetExceeded, Ledger, PrivateGPRegressor, compose, private_bounds
-from privgp.models.density.bounds import bin_ends, read_bounds
+from privgp.models.bounds import bin_ends, read_bounds
 
 rng = np.random.default_rng(0)
 SALES = np.exp(rng.normal(5, 1, 3000))

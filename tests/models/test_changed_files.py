@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, open_table
-from privgp.vault import stream
-from privgp.vault.table import TableOutput
+from privgp.tables.files import Files
 from tests.command.running import assert_refused, run
 
 ROWS = 400
@@ -58,10 +57,18 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize(("groups", "inducing"), [(None, 8), ("who", 8), (None, None)])
+@pytest.mark.parametrize(
+    ("groups", "inducing", "most"), [(None, 8, 100), ("who", None, 100), (None, None, 10**6)]
+)
 def test_a_change_during_the_pass_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, change: Any, groups: Any, inducing: Any
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Any,
+    groups: Any,
+    inducing: Any,
+    most: int,
 ) -> None:
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", most)  # tallied, or in memory
     table = open_table(folder, "a", "cost", groups)
     given: Any = {"y_bounds": (-3, 3), "inducing": inducing, "hyperparameters": "fixed"}
     model = PrivateGPRegressor(**given)
@@ -76,6 +83,7 @@ def test_a_change_during_the_pass_is_refused(
 def test_the_command_says_so_and_spends_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 100)
     _changed_after_reading(monkeypatch, folder / "0.parquet", touched)
     _nothing_spent(monkeypatch)
     found = run("release", folder, "--inputs", "a", "--output", "cost", "--bounds", -3, 3, "--epsilon",
@@ -86,19 +94,19 @@ def test_the_command_says_so_and_spends_nothing(
 
 def _changed_after_reading(monkeypatch: pytest.MonkeyPatch, path: Path, change: Any) -> None:
     """Change a file once all outputs were read."""
-    check = TableOutput.refuse_changes
+    check = Files.refuse_changes
 
-    def late(self: TableOutput) -> None:
+    def late(self: Files) -> None:
         check(self)  # nothing has happened yet
         change(path)
         check(self)
 
-    monkeypatch.setattr(TableOutput, "refuse_changes", late)
+    monkeypatch.setattr(Files, "refuse_changes", late)
 
 
 def _nothing_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     def spend(*_: Any, **__: Any) -> None:
         raise AssertionError("something was spent")
 
-    monkeypatch.setattr(stream, "add_noise", spend)
+    monkeypatch.setattr("privgp.vault.measure.add_noise", spend)
     monkeypatch.setattr("privgp.models.spending.publish", spend)

@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 
 import privgp
-from privgp import Ledger, PrivateGPDensity, PrivateGPRegressor
-from privgp.plan.outcomes.density import REPLACED, bins_per_input, count_bounds, quadrature
-from privgp.vault.measure import exact
+from privgp import Ledger, Number, Presence, PrivateGP, PrivateGPDensity, PrivateGPRegressor
+from privgp.plan.bins.points import REPLACED, bins_per_input, count_bounds
+from privgp.vault.measure import exact, measure
+from privgp.vault.tables import seal_counts, seal_rows
 
 SETTINGS: dict[str, Any] = {
     "epsilon": 1.0, "delta": 1e-6, "random_state": 0, "hyperparameters": "fixed",
@@ -54,7 +55,7 @@ def test_in_two_dimensions_the_density_integrates_to_one():
 
 
 def test_the_quadrature_is_exact_for_polynomials(fitted):
-    points, weights = quadrature(fitted._grid)
+    points, weights = fitted._bins.quadrature()
     assert weights.sum() == pytest.approx(1.0)
     assert weights @ points[:, 0] ** 7 == pytest.approx(1 / 8)
 
@@ -146,8 +147,16 @@ def test_averages_and_bands_of_an_intensity(fitted):
         ({"epsilon": 0.0}, "epsilon"),
         ({"mechanism": "cauchy"}, "mechanism"),
         (
-            {"x_bounds": {}, "columns": {"r": ("category", ["a", "b"])}},
-            "over numbers, dates and places",
+            {"x_bounds": {}, "columns": {"r": ("periodic", 24)}},
+            "over numbers, dates, places and categories",
+        ),
+        (
+            {"x_bounds": {"x": (0, 1)}, "columns": {"r": ("category", list("abcdefghijklmnop"))}},
+            "at most about ten levels",
+        ),
+        (
+            {"x_bounds": {"x": (0, 1)}, "columns": {"r": ("category", ["a", "b"])}, "bins": 1000},
+            "combinations of categories must be at most 1600",
         ),
     ],
 )
@@ -188,14 +197,146 @@ def test_points_can_be_places():
 
 
 def test_fewer_points_or_less_budget_make_fewer_bins():
-    assert bins_per_input(None, 2, 1000, 1.0) == (20, 20)
-    assert bins_per_input(None, 2, 1000, 0.1) == (6, 6)
-    assert bins_per_input(None, 1, 50, 1.0) == (20,)
-    assert bins_per_input(None, 2, 10**6, 1.0) == (24, 24)
-    assert bins_per_input(None, 3, 2, 0.01) == (2, 2, 2)
+    assert bins_per_input(None, 2, 1000, 1.0) == 20
+    assert bins_per_input(None, 2, 1000, 0.1) == 6
+    assert bins_per_input(None, 1, 50, 1.0) == 20
+    assert bins_per_input(None, 2, 10**6, 1.0) == 24
+    assert bins_per_input(None, 3, 2, 0.01) == 2
 
 
 @pytest.mark.parametrize("points", [[["a"]], [[np.nan]], [[np.inf]], [[0.1, 0.2]]])
 def test_broken_points_are_refused(points):
     with pytest.raises(ValueError, match="X"):
         PrivateGPDensity(**BOX, **SETTINGS).fit(points)
+
+
+CATEGORIES: dict[str, Any] = {
+    "x_bounds": {"x": (0, 1)}, "columns": {"sex": ("category", ["f", "m"])}, "bins": 10,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def people() -> pd.DataFrame:
+    rng = np.random.default_rng(7)
+    sex = rng.choice(["f", "m", "unknown"], 900, p=[0.3, 0.6, 0.1])
+    centre = np.where(sex == "f", 0.3, 0.7)
+    return pd.DataFrame({"x": np.clip(rng.normal(centre, 0.1), 0, 1), "sex": sex})
+
+
+def test_a_density_over_numbers_and_categories(people, tmp_path):
+    model = PrivateGPDensity(**CATEGORIES, **SETTINGS).fit(people)
+    at = pd.DataFrame({"x": [0.3, 0.7, 0.3, 0.7, 0.3], "sex": ["f", "f", "m", "m", "unknown"]})
+    found = model.intensity(at)
+    assert found[0] > 5 * found[1]
+    assert found[3] > 5 * found[2]
+    assert found[4] == 0.0
+    fine = (np.arange(4000) + 0.5) / 4000
+    each = [pd.DataFrame({"x": fine, "sex": level}) for level in ("f", "m")]
+    total = sum(np.exp(model.score_samples(one)).mean() for one in each)
+    assert total == pytest.approx(1.0, abs=1e-6)
+    model.save(tmp_path / "a.privgp")
+    assert_array_equal(privgp.load(tmp_path / "a.privgp").intensity(at), found)
+
+
+def test_no_replaced_point_of_any_category_moves_the_measurement_further_than_stated(people):
+    model = PrivateGPDensity(**CATEGORIES, **SETTINGS)
+    plan = model.plan(len(people))
+    part = plan.parts[0]
+
+    def measured(table: pd.DataFrame) -> np.ndarray:
+        counts = seal_counts(seal_rows(table, model.inputs_), model._bins)
+        same = np.random.default_rng(0)  # noise, which cancels
+        return measure(counts, part.y_bounds, part.strategy, plan.noise, same).values
+
+    model.inputs_ = plan.made_for.parameters.columns
+    model._points = len(people)
+    base, moves = measured(people), []
+    for x in (-3.0, 0.0, 0.55, 1.0):
+        for sex in ("f", "m", "unknown"):
+            other = people.copy()
+            other.loc[0, ["x", "sex"]] = [x, sex]
+            moves.append(np.abs(measured(other) - base).sum())
+    assert max(moves) == pytest.approx(REPLACED)
+
+
+def test_an_exposure_makes_the_intensity_one_per_unit_of_it():
+    rng = np.random.default_rng(8)
+    census = pd.DataFrame({"x": (np.arange(100) + 0.5) / 100, "people": np.linspace(900, 100, 100)})
+    cases = np.repeat(census["x"], rng.poisson(0.02 * census["people"])).to_numpy()[:, None]
+    model = PrivateGPDensity(x_bounds=[(0, 1)], bins=20, **SETTINGS)
+    plan = model.plan(cases, exposure=census)
+    model.fit(cases, plan=plan, exposure=census)
+    x = (np.arange(4000)[:, None] + 0.5) / 4000
+    assert_allclose(model.intensity(x), 0.02, rtol=0.4)
+    density = np.exp(model.score_samples(x))
+    assert density.mean() == pytest.approx(1.0, abs=1e-6)
+    assert density[:400].mean() > 3 * density[-400:].mean()
+    low, high = model.interval(x)
+    assert np.mean((low <= 0.02) & (high >= 0.02)) > 0.5
+    alone = PrivateGPDensity(x_bounds=[(0, 1)], bins=20, **SETTINGS)
+    with pytest.raises(ValueError, match="plan was made for other"):
+        alone.fit(cases, plan=plan)
+
+
+@pytest.mark.parametrize(
+    "exposure",
+    [
+        [[0.5, -1.0]], [[0.5, np.nan]], [["a", 1.0]], [[0.5, 0.0]], [[0.5, 1.0, 2.0]], 3,
+        {"x": [0.5], "n": ["many"]},
+    ],
+)  # fmt: skip
+def test_broken_exposures_are_refused(exposure):
+    with pytest.raises(ValueError, match="exposure must"):
+        PrivateGPDensity(**BOX, **SETTINGS).plan(100, exposure=exposure)
+
+
+@pytest.mark.parametrize("protect", ["records", "outputs"])
+@pytest.mark.parametrize("name", ["x", "cases"])
+def test_a_presence_is_the_density_of_the_records(name, protect, tmp_path):
+    table = pd.DataFrame({"x": POINTS[:, 0], "other": "text"})
+    asked = {"x_bounds": {"x": (0, 1)}, **SETTINGS}
+    model = PrivateGP({name: Presence()}, protect=protect, **asked)
+    plan = model.plan(table)
+    model.fit(table, plan=plan)
+    new = pd.DataFrame({"x": [0.2, 0.6]})
+    plain = PrivateGPDensity(**asked).fit(table)
+    found = model.predict(new)
+    assert list(found.columns) == [f"{name}_{each}" for each in ("mean", "std", "low", "high")]
+    assert_array_equal(found, plain.predict_frame(new))
+    assert model.guarantee_ == plain.guarantee_
+    model.save(tmp_path / "a.privgp")
+    loaded = privgp.load(tmp_path / "a.privgp")
+    assert loaded.outcomes == {name: Presence()}
+    assert loaded.protect == "records"
+    assert_array_equal(loaded.predict(new), found)
+    assert model.certificate()["private"] == ["the place of every point"]
+    plan.save(tmp_path / "a.plan")
+    PrivateGP({name: Presence()}, protect=protect, **asked).fit(
+        table, plan=privgp.load_plan(tmp_path / "a.plan")
+    )
+    with pytest.raises(ValueError, match="cannot be updated"):
+        model.update(table)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"outcomes": {"a": Presence(), "b": Number(0, 1)}}, "another outcome does not go"),
+        ({"outcomes": Presence(), "groups": "g"}, "groups does not go"),
+        ({"outcomes": Presence(), "targets": [[0.5]]}, "targets does not go"),
+        ({"outcomes": Presence(), "x_bounds": None}, "x_bounds must be declared"),
+    ],
+)
+def test_what_does_not_go_with_a_presence_is_refused(given, message):
+    table = pd.DataFrame({"x": POINTS[:, 0]})
+    with pytest.raises(ValueError, match=message):
+        PrivateGP(**{"x_bounds": {"x": (0, 1)}, **SETTINGS, **given}).plan(table)
+
+
+def test_an_account_is_charged_for_a_presence(tmp_path):
+    account = Ledger(f"sqlite:///{tmp_path}/l.db").open("points", epsilon=1.5, delta=1e-5)
+    given = {**SETTINGS, "ledger": account, "random_state": None}
+    model = PrivateGP(Presence(), x_bounds=[(0, 1)], **given).fit(pd.DataFrame({"x": POINTS[:, 0]}))
+    assert model.charged_
+    with pytest.raises(privgp.BudgetExceeded):
+        PrivateGP(Presence(), x_bounds=[(0, 1)], **given).fit(pd.DataFrame({"x": POINTS[:, 0]}))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load, load_plan, open_table
-from privgp.tables.parser import TableError
+from privgp.types import TableError
 from tests.command.running import run
 from tests.models.test_table import write
 
@@ -111,7 +111,8 @@ def test_types_of_parquet_say_what_columns_are(data, tmp_path):
         ({"age": "category"}, "more than 1,000 levels"),
     ],
 )
-def test_what_is_wrong_is_said_by_column_and_file(data, tmp_path, columns, words):
+def test_what_is_wrong_is_said_by_column_and_file(data, tmp_path, columns, words, monkeypatch):
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 5)
     wrong = data.with_columns(age=pl.col("age") + 100)
     folder = write(wrong, tmp_path / "t", 2, "parquet")
     with pytest.raises(ValueError, match=words):

@@ -10,8 +10,8 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from privgp import PrivateGPRegressor
-from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.noise import LaplaceNoise
+from privgp.storage.codec import fingerprint
 from tests.plans import with_part
 
 RNG = np.random.default_rng(0)
@@ -41,8 +41,7 @@ def nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn(*_: Any) -> None:
         raise AssertionError("noise was drawn")
 
-    for place in ("measure", "stream"):
-        monkeypatch.setattr(f"privgp.vault.{place}.add_noise", drawn)
+    monkeypatch.setattr("privgp.vault.measure.add_noise", drawn)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,7 +54,6 @@ def test_a_planned_fit_releases_the_same(kind: str, monkeypatch: pytest.MonkeyPa
         raise AssertionError("planned again")
 
     monkeypatch.setattr(PrivateGPRegressor, "_plan", again)
-    monkeypatch.setattr(PrivateGPRegressor, "_sketch", again)
     model.fit(X, Y, plan=plan)
     assert model.plan_ is plan
     assert model.guarantee_ == alone.guarantee_

@@ -26,7 +26,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator, parametri
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
 from privgp.plan.build import Budget, Question, make_part
-from privgp.release.at_targets import AtTargets, Cloaked
+from privgp.release.answers import AtTargets, Cloaked
 from privgp.release.prediction import check_coverage
 from privgp.vault.measure import measure
 from tests.budgets import SetNoise

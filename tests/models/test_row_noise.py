@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
@@ -146,3 +147,14 @@ def test_other_measurements_of_targets_are_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call(model)
     assert model.guarantee_.epsilon == 2.0
+
+
+def test_noise_variances_are_no_private_column_and_in_the_order_of_the_rows():
+    """They are public, and a file holds them."""
+    with pytest.raises(ValueError, match="y shares memory with a column of noise_variance"):
+        clone(POSTERIOR).set_params(noise_variance=Y).fit(X, Y)
+    table = pd.DataFrame({"x": X[:, 0], "y": Y, "v": V})
+    with pytest.raises(ValueError, match="like a column of noise_variance"):
+        clone(POSTERIOR).set_params(noise_variance=table.y).fit(table[["x"]], table.y)
+    with pytest.raises(ValueError, match="different pandas indexes"):
+        clone(POSTERIOR).set_params(noise_variance=table.v[::-1]).fit(table[["x"]], table.y)

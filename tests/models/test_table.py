@@ -10,8 +10,8 @@ import pytest
 
 from privgp import PrivateGPRegressor, load, load_plan, open_table
 from privgp.models.rows import files as reading
-from privgp.plan.inputs.rows import STREAMED
-from privgp.tables.parser import TableError
+from privgp.plan.inputs.blocks import STREAMED
+from privgp.types import TableError
 
 ROWS, NAMES = 5000, ("a", "b")
 
@@ -112,8 +112,7 @@ def test_folders_can_be_columns(data, tmp_path):
         write(rows, tmp_path / f"year=2024/month={month}", 1, "parquet")
     (tmp_path / "year=2024" / "_SUCCESS").touch()
     table = open_table(tmp_path, ["a", "month"], "cost")
-    months = table.inputs.rows(None)
-    found = np.concatenate([chunk.inputs for chunk in months.chunks()])
+    found = table.inputs.public_table().to_numpy()
     assert found[:, 1].tolist() == [1.0] * 50 + [10.0] * 50 + [2.0] * 50
     assert table.inputs.shape == (150, 2)
 

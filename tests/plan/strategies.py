@@ -7,23 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
 
 from privgp.engine.local import Serial
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.features.features import Features
+from privgp.plan.choice import of_every_class
+from privgp.plan.features import Features
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
-from privgp.plan.inputs.rows import ArrayRows, PeopleRows
 from privgp.plan.inputs.tally import People, tally_rows
-from privgp.plan.outcomes.labels import of_every_class
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
-from privgp.plan.streamed.columns import Columns, GroupColumns
-from privgp.plan.streamed.sums import strategy_of_columns
 from privgp.plan.together import JointSums, factors
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, Totals
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import exact
+from privgp.vault.values import Sealed
 
 BOUNDS = (-1.0, 1.0)
 PEOPLE = np.array([0, 0, 0, 1, 1, 2, 3, 4, 5])
@@ -225,16 +221,6 @@ def _read_joint(strategy: Any, numbers: Any, noise: Any, half: float) -> Any:
     return list(zip(strategy.parts, strategy.noises(noise), read, strict=True))
 
 
-def _columns(rng: np.random.Generator, change: float = 2.0) -> Any:
-    columns = Columns(RBF(0.3), PLACES[::4], rng.standard_normal((3, 3)), True)
-    return _of_columns(columns, change)
-
-
-def _group_columns(rng: np.random.Generator, change: float = 2.0) -> Any:
-    groups = np.eye(2)[:, rng.permutation([0, 1, 1])]
-    return _of_columns(GroupColumns(RBF(0.3), PLACES[::4], groups, False), change)
-
-
 def _tallied(
     make: Any, *, people: bool = False, classes: int = 2, **asked: Any
 ) -> Callable[[np.random.Generator], Any]:
@@ -273,40 +259,6 @@ def _by_rows(change: Any) -> Any:
         return change(replace(strategy, people=PEOPLE), y, rng)
 
     return changed
-
-
-def _of_columns(columns: Any, change: float, people: bool = False) -> Any:
-    totals = columns.totals(_people_rows() if people else ArrayRows(PLACES), change=change)
-    return strategy_of_columns(columns, totals, energy=True, change=change, people=people)
-
-
-def _people_rows() -> PeopleRows:
-    return PeopleRows.of(PLACES, PEOPLE.astype(np.int64), 1000)
-
-
-def _of_people(strategy: Any) -> np.ndarray:
-    """The columns that are multiplied, with people's weights, in the order of the rows."""
-    rows = _people_rows()
-    (chunk,) = rows.chunks()
-    B = np.empty((len(strategy.absolute), len(PLACES)))
-    made = strategy.columns.chunk(chunk, whole=False, change=strategy.change)
-    B[:, rows.places] = made[0]
-    return B
-
-
-def _other_people(strategy: Any, y: Any, rng: np.random.Generator) -> Any:
-    mine = rng.choice(PEOPLE) == PEOPLE
-    return np.where(mine, -y if rng.uniform() < 0.5 else _ends(rng, len(y)), y)
-
-
-def _streamed(strategy: Any, u: np.ndarray) -> np.ndarray:
-    B = strategy.columns.at(PLACES)[0]
-    return np.append(B @ u, strategy.energy_weight * u @ u)
-
-
-def _streamed_people(strategy: Any, u: np.ndarray) -> np.ndarray:
-    shares = 1.0 / np.bincount(PEOPLE)[PEOPLE]
-    return np.append(_of_people(strategy) @ u, strategy.energy_weight * shares @ (u * u))
 
 
 def _features(rng: np.random.Generator) -> Any:
@@ -396,13 +348,6 @@ ROWS: dict[str, Row] = {
     "ClassSums of people": Row(_every_class(strategy_for_rows, PEOPLE), *LABELS),
     "ClassGroupSums": Row(_every_class(strategy_of_groups), *LABELS),
     "ClassGroupSums of people": Row(_every_class(strategy_of_groups, PEOPLE), *LABELS),
-    "StreamedSums of people": Row(
-        lambda rng: _of_columns(_columns(rng).columns, 2.0, people=True),
-        *(_outputs, _other_people),
-        _streamed_people,
-        _of_people,
-    ),
-    "StreamedGroups": Row(_group_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
     "OutputSums of a tally": Row(_tallied(strategy_for_rows), *OUTPUTS, _exact_tallied),
     "OutputSums of a tally of people": Row(
         _tallied(strategy_for_rows, people=True), _outputs, _by_rows(_other_outputs), _exact_tallied
@@ -424,16 +369,6 @@ ROWS: dict[str, Row] = {
         _by_rows(_other_labels),
         _exact_tallied,
     ),
-    "StreamedGroups that change": Row(
-        lambda rng: _group_columns(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]
-    ),
-    "StreamedGroups of people": Row(
-        lambda rng: _of_columns(_group_columns(rng).columns, 2.0, people=True),
-        *(_outputs, _other_people),
-        _streamed_people,
-        _of_people,
-    ),
-    "StreamedSums": Row(_columns, *OUTPUTS, _streamed, lambda s: s.columns.at(PLACES)[0]),
     **{
         f"JointSums of {name}": Row(
             _joint(people, law),
@@ -471,9 +406,6 @@ ROWS: dict[str, Row] = {
     "GroupSums that change by 1.5": Row(_groups(change=1.5), *MOVED, weights=_of_rows),
     "GroupSums of people that change": Row(_groups(PEOPLE, change=0.1), *MOVED, weights=_of_rows),
     "GroupSums of counts of people": Row(_groups(PEOPLE, **COUNTS), *MOVED, weights=_of_rows),
-    "StreamedSums that change": Row(
-        lambda rng: _columns(rng, 0.1), *MOVED, _streamed, lambda s: s.columns.at(PLACES)[0]
-    ),
     "BinSums": Row(
         lambda rng: BinSums(LAPLACE, rng.permutation(np.arange(9) % 3), 3),
         *OUTPUTS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from privgp.plan.fingerprint import fingerprint
+from privgp.storage.codec import fingerprint
 from privgp.types import added_field
 
 

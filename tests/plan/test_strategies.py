@@ -15,11 +15,10 @@ from privgp.audit.promises import Promise
 from privgp.audit.result import Trial
 from privgp.gp.kernels.registry import KERNELS
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.strategy import noise_of
 from privgp.privacy.noise import LAWS, PURE
 from privgp.storage.archive import DamagedFile
-from privgp.storage.codec import Codec
+from privgp.storage.codec import Codec, fingerprint
 from privgp.vault.measure import measure
 from tests.plan.strategies import BOUNDS, ROWS
 
@@ -91,7 +90,7 @@ def test_rounding_stays_within_its_bound(row, seed):
 def test_bad_data_are_refused_before_anything_is_drawn(row, monkeypatch):
     strategy, rng = made(row, 0)
     if row.exact.__module__ == "tests.plan.strategies" and row.exact.__name__ != "<lambda>":
-        pytest.skip("measured in blocks: tests/vault/test_stream.py")
+        pytest.skip("summed in blocks: tests/plan/test_tally.py")
     monkeypatch.setattr("privgp.vault.measure.add_noise", None)
     data = row.data(strategy, rng)
     y = data[1] if isinstance(data, tuple) else data

@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -16,7 +17,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from privgp import Number, PrivateGP, PrivateGPClassifier, PrivateGPRegressor, open_table
+from privgp import (
+    Number,
+    PrivateGP,
+    PrivateGPClassifier,
+    PrivateGPRegressor,
+    load_plan,
+    open_table,
+)
 from privgp.engine.local import Serial, Threads
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.grid import BINS, MOST_STEPS, Axis, Grid
@@ -24,12 +32,17 @@ from privgp.plan.inputs.tally import (
     CLASSES,
     LADDER,
     MOST_ROWS,
+    TALLIES,
     People,
+    Places,
     fraction_bits,
+    is_in_parts,
+    sum_columns,
+    tally_of,
     tally_rows,
 )
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, sum_outcomes
-from privgp.vault.masked import Sealed
+from privgp.vault.values import Sealed
 
 ROWS = 1200
 SETTINGS = {"epsilon": 1.0, "delta": 1e-6, "hyperparameters": "fixed", "random_state": 0}
@@ -253,9 +266,11 @@ def test_what_does_not_go_with_a_database_is_refused(data, tmp_path):
     table = open_table(in_duckdb(data, tmp_path), ["a", "b"], "y")
     with pytest.raises(ValueError, match="in memory or in files"):
         PrivateGP({"y": Number(-1, 2)}, epsilon=1.0).fit(table)
-    for more in ({"inducing": 5}, {"objective": "trace"}, {"protect": "records"}):
+    for more in ({"objective": "trace"}, {"protect": "records"}):
         with pytest.raises(ValueError, match="summed there"):
             PrivateGPRegressor(y_bounds=(-1, 2), **{**SETTINGS, **more}).plan(table.inputs)
+    found = PrivateGPRegressor(y_bounds=(-1, 2), inducing=5, objective="trace", **SETTINGS)
+    assert len(found.plan(table.inputs).functionals.nodes) == 5
 
 
 def sums_of(numbers, values, people=None, bounds=(-1.0, 1.0), engine=None):
@@ -279,8 +294,11 @@ def test_sums_are_those_of_brute_force_whatever_the_engine():
     other, again = sums_of(numbers, values, engine=Serial())
     assert_array_equal(again, found)
     assert_array_equal(other.numbers, tally.numbers)
-    mean = [numbers[keys == key].mean(axis=0) for key in tally.keys[:50]]
-    assert_allclose(tally.numbers[:50], mean, atol=1e-6)
+    mean = np.array([numbers[keys == key].mean(axis=0) for key in tally.keys[:50]])
+    exact = tally_of(Blocks.of(ArrayInputs(numbers)), tally.grid, Serial(), exact=True)
+    assert_allclose(exact.numbers[:50], mean, atol=1e-6)
+    steps = np.subtract(tally.grid.places(tally.numbers), tally.grid.places(exact.numbers))
+    assert np.abs(steps).max() <= 0.5 / 256 + 1e-6
 
 
 def test_no_sum_of_all_rows_overflows():
@@ -355,6 +373,71 @@ def test_other_rows_than_were_tallied_are_refused():
     of_tally = rows, tally, [Encoding((-1.0, 1.0))], Serial()
     with pytest.raises(ValueError, match="plan again"):
         sum_outcomes(Sealed(values, 50), *of_tally, alone=True)
+
+
+@pytest.mark.parametrize("span", [1, 7, 300, 2**17, 2**24, 2**46])
+def test_places_are_those_that_sorting_finds(span):
+    """By tables and by a search, of keys that are there and of others."""
+    rng = np.random.default_rng(span)
+    keys = rng.integers(0, span, 5000) * CLASSES + rng.integers(0, 3, 5000)
+    places = Places.of(keys)
+    known, index = np.unique(keys, return_inverse=True)
+    assert_array_equal(places.keys, known)
+    assert_array_equal(places.find(keys), index)
+    others = np.setdiff1d(np.append(keys + 1, [0, keys.max() + 10**6]), known)
+    assert np.all(places.find(others) == -1)
+
+
+def test_sums_of_whole_numbers_are_exact_up_to_63_bits():
+    index, columns = np.array([0, 2, 0, 2]), np.array([[2**61 + 1], [1], [2**61], [-(2**62)]])
+    assert sum_columns(index, columns, 3).tolist() == [[2**62 + 1], [0], [1 - 2**62]]
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_a_plan_of_many_cells_is_a_small_file_that_is_read_back_exactly(tmp_path, groups):
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=(60_000, 3)), rng.integers(0, 3, 60_000)])
+    people = rng.integers(0, 20_000, 60_000) if groups else None
+    plan = PrivateGPRegressor(y_bounds=(-3, 3), **SETTINGS).plan(X, groups=people)
+    plan.save(tmp_path / "many.plan")
+    tally, read = plan.strategy.tally, load_plan(tmp_path / "many.plan").strategy.tally
+    assert tally.numbers.nbytes > 1_200_000 > 1_000_000 > (tmp_path / "many.plan").stat().st_size
+    assert_array_equal(read.numbers, tally.numbers)
+    assert set(np.unique(tally.numbers[:, 3])) == {0.0, 1.0, 2.0}
+    whose = None if people is None else People.of(people, None)
+    source = Blocks.of(ArrayInputs(X), whose)
+    exact = tally_of(source, tally.grid, Serial(), exact=True)
+    assert not is_in_parts(exact)
+    steps = np.column_stack(tally.grid.places(exact.numbers)) - np.column_stack(
+        tally.grid.places(tally.numbers)
+    )
+    assert np.abs(steps).max() <= 0.5 / 256 + 1e-6
+
+
+def test_a_plan_of_an_earlier_version_is_measured_as_it_is(tmp_path, data):
+    """Its cells have means of all digits; those of the rows are then compared with as many."""
+    X, y = data.select("a", "b"), data["y"].to_numpy()
+    with mock.patch("privgp.plan.inputs.tally.MOST_EXACT", 10):
+        model = PrivateGPRegressor(y_bounds=(-2, 3), **SETTINGS)
+        coarse = model.fit(X, y).predict(POINTS)
+        with mock.patch("privgp.plan.inputs.tally.MOST_EXACT", 10**9):
+            plan = model.plan(X)
+            plan.save(tmp_path / "old.plan")
+        read = load_plan(tmp_path / "old.plan")
+        assert not is_in_parts(read.strategy.tally)
+        assert_allclose(model.fit(X, y, plan=read).predict(POINTS), coarse, atol=0.01)
+
+
+def test_parts_of_steps_from_a_file_are_checked(data):
+    with mock.patch("privgp.plan.inputs.tally.MOST_EXACT", 10):
+        tally = tally_rows(Blocks.of(ArrayInputs(data.select("a", "b").to_numpy())), Serial())
+        leaf = TALLIES[type(tally)]
+        held = leaf.write(tally)
+        assert held.parts is not None
+        assert_array_equal(leaf.read(held).numbers, tally.numbers)
+        for parts in (held.parts[:-1], held.parts + 256, held.parts - 256):
+            with pytest.raises(ValueError, match="belong together"):
+                leaf.read(replace(held, parts=parts))
 
 
 def test_nobody_has_more_rows_than_the_ladder_counts():

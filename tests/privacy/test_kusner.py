@@ -9,8 +9,8 @@ import pytest
 from mpmath import mp, mpf
 
 from privgp.gp.surrogate import known_prior
-from privgp.privacy import kusner
-from privgp.privacy.kusner import KusnerConstants
+from privgp.privacy import selection
+from privgp.privacy.selection import KusnerConstants
 
 mp.dps = 50
 POINTS = np.array(list(itertools.product(np.linspace(0, 1, 4), repeat=2)))
@@ -43,7 +43,7 @@ def test_every_constant_is_the_papers(size, delta, k1, sigma):
     assert ours.noise_shift == exactly(q)
     assert ours.mean_sensitivity == exactly(sensitivity)
     assert ours.laplace_scale == exactly((regret + c + q) / eps)
-    assert kusner.regret_constant(sigma) == exactly(8 / mp.log(1 + s**-2))
+    assert selection.regret_constant(sigma) == exactly(8 / mp.log(1 + s**-2))
     theorem2 = 2 * mp.sqrt(beta(T)) + q + 2 * sensitivity / eps * (mp.log(X) + a)
     assert ours.setting_limit(3.0) == exactly(theorem2)
     theorem4 = mp.sqrt(2 * mp.log(2 * T / d)) + regret + a * (regret / eps + c / eps + q / eps)
@@ -53,7 +53,7 @@ def test_every_constant_is_the_papers(size, delta, k1, sigma):
 def test_the_constants_without_noise_are_the_papers():
     A, tau, X, d, k = mpf("1.5"), mpf("0.8"), 400, mpf("5e-6"), 1 - 1 / mpf(898)
     regret = A * mp.exp(-2 * tau / mp.log(2) ** (mpf(2) / 4))
-    assert kusner.noise_free_regret(1.5, 0.8, 2) == exactly(regret)
+    assert selection.noise_free_regret(1.5, 0.8, 2) == exactly(regret)
     ours = KusnerConstants(0.5, 5e-6, X, 25, 1 - 1 / 898, 0.0, float(regret))
     c2, c3 = (2 * mp.sqrt((1 - k) * mp.log(n * X / d)) for n in (2, 3))
     assert ours.noise_shift == 0
@@ -73,15 +73,17 @@ def test_the_information_gain_is_bounded_from_above(sigma):
         0.5 * np.linalg.slogdet(np.eye(3) + K[np.ix_(s, s)] / sigma**2)[1]
         for s in itertools.combinations_with_replacement(range(9), 3)
     )
-    greedy = kusner.greedy_gain(points, prior, 3, sigma)
+    greedy = selection.greedy_gain(points, prior, 3, sigma)
     assert (1 - 1 / np.e) * best <= greedy <= best * (1 + 1e-9)
-    assert best <= kusner.largest_gain(points, prior, 3, sigma) <= 1.5 * np.log1p(sigma**-2) * 1.001
+    assert (
+        best <= selection.largest_gain(points, prior, 3, sigma) <= 1.5 * np.log1p(sigma**-2) * 1.001
+    )
 
 
 def test_the_greedy_gain_is_a_determinant():
-    gain = kusner.greedy_gain(POINTS, known_prior(2, 0.4, np.inf), 16, 0.1)
+    gain = selection.greedy_gain(POINTS, known_prior(2, 0.4, np.inf), 16, 0.1)
     squares = np.square(POINTS[:, None] - POINTS[None]).sum(axis=2)
     K = np.exp(-0.5 * squares / 0.16)
     assert gain >= 0.5 * np.linalg.slogdet(np.eye(16) + K / 0.01)[1] * (1 - 1e-9)
-    one = kusner.greedy_gain(POINTS[:1], known_prior(2, 0.4, np.inf), 3, 0.1)
+    one = selection.greedy_gain(POINTS[:1], known_prior(2, 0.4, np.inf), 3, 0.1)
     assert one == pytest.approx(0.5 * np.log1p(3 / 0.01), rel=1e-8)

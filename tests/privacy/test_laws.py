@@ -19,7 +19,7 @@ from privgp.plan.parameters import MECHANISMS
 from privgp.privacy.noise import LAWS, PURE, Noise, noise_for
 from privgp.release.certificate import certificate
 from privgp.storage.codec import Codec
-from privgp.vault.noise import PROTECTING, SIMULATED, add_noise
+from privgp.vault.measure import PROTECTING, SIMULATED, add_noise
 from tests.adversary.attacks import DENSITIES
 
 EPSILON, DELTA, SENSITIVITY = 1.5, 1e-4, 2.0

@@ -12,8 +12,7 @@ from typer.main import get_command
 from privgp import PrivateGP, PrivateGPClassifier, PrivateGPRegressor
 from privgp.command.app import app
 from privgp.gp.links import LABEL_LINKS
-from privgp.plan.inputs.arguments import MOST_INDUCING
-from privgp.plan.inputs.rows import LARGEST
+from privgp.plan.inputs.arguments import MOST_INDUCING, MOST_ROWS
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
@@ -54,7 +53,7 @@ def test_words_and_limits_are_those_of_what_uses_them() -> None:
     assert choices("link") == (*LABEL_LINKS,)
     most = {name: getattr(BY_NAME[name].values, "most", None) for name in BY_NAME}
     assert (most["epsilon"], most["inducing"]) == (MAX_EPSILON, MOST_INDUCING)
-    assert most["most_rows"] <= LARGEST
+    assert most["most_rows"] <= MOST_ROWS
 
 
 def options_of(command: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp import PosteriorPaths
-from privgp.release.excursions import Excursion
+from privgp.models.paths import Excursion
 
 
 @pytest.mark.parametrize("seed", [None, 0])

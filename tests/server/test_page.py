@@ -200,6 +200,8 @@ def test_from_sign_in_to_a_published_map(served, browser, tables):
     page.get_by_label("Your key").fill("privgp-wrong")
     page.keyboard.press("Enter")
     page.get_by_text("This is not a valid key.").wait_for()
+    assert ["status of 401" in each for each in complaints] == [True]  # the wrong key
+    complaints.clear()
     signed_in(page, address, key)
     uses = {"lat": "input", "lon": "input", "rent": "outcome"}
     bounds = {"Lowest rent": "0", "Highest rent": "3000"}

@@ -23,9 +23,8 @@ from privgp.gp.inference.posterior import posterior
 from privgp.plan.bins.bins import HalvedBins
 from privgp.privacy.noise import LAPLACE, LaplaceNoise, laplace_noise
 from privgp.release.records import RecordsInBins
+from privgp.vault.measure import add_noise, measure
 from privgp.vault.measure import exact as without_noise
-from privgp.vault.measure import measure
-from privgp.vault.noise import add_noise
 from tests.releases import releases
 
 pytestmark = pytest.mark.statistical(failure=1e-6)

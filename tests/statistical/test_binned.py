@@ -19,8 +19,7 @@ from privgp.plan.bins.bins import BinSums, HalvedBins
 from privgp.plan.strategy import noise_of as noise_for_strategy
 from privgp.privacy.budget import gaussian_multiplier
 from privgp.privacy.noise import gaussian_noise, laplace_noise
-from privgp.vault.measure import exact, measure
-from privgp.vault.noise import add_noise
+from privgp.vault.measure import add_noise, exact, measure
 
 pytestmark = pytest.mark.statistical(failure=1e-6)
 DRAWS = 60_000

@@ -16,8 +16,8 @@ import pytest
 from scipy.stats import binomtest
 
 from privgp import PrivateGPRegressor
+from privgp.vault.measure import add_noise
 from privgp.vault.measure import exact as without_noise
-from privgp.vault.noise import add_noise
 
 pytestmark = pytest.mark.statistical(failure=1e-6)
 X = np.random.default_rng(0).uniform(size=(30, 1))

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, chi2
 
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
-from privgp.vault.noise import add_noise
+from privgp.vault.measure import add_noise
 
 pytestmark = pytest.mark.statistical(failure=1e-6)
 FAILURE = 1e-8  # per comparison; no test below makes more than 40

@@ -15,8 +15,8 @@ from scipy.stats import binom, gamma, kstest, laplace
 from papers.optimisation.surfaces import Surface, digits_surface
 from privgp import PrivateBayesSearchCV
 from privgp.gp.surrogate import Surrogate, known_prior
-from privgp.privacy.kusner import KusnerConstants
-from privgp.vault import search as vault
+from privgp.privacy.selection import KusnerConstants
+from privgp.vault import select as vault
 from privgp.vault.scores import check_validation, make_loss
 from tests.models.looking_up import Column, records
 

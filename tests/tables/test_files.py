@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from privgp.tables.files import open_files
-from privgp.tables.parser import TableError
+from privgp.types import TableError
 from privgp.vault.table import table_people
 
 

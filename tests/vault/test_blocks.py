@@ -7,8 +7,8 @@ import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
 from privgp.plan.search.folds import Dealt, Trial, count_blocks
-from privgp.vault.masked import Sealed
 from privgp.vault.select import LEAST, MOST, block_errors, choose_by_blocks, measure_block_loss
+from privgp.vault.values import Sealed
 
 ROWS, BLOCKS = 40, 5
 DEALT = Dealt(ROWS, BLOCKS, ((0.0, 1.0),))

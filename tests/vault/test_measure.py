@@ -18,7 +18,7 @@ from privgp import PrivateGPRegressor
 from privgp.plan.strategy import strategy_for_rows
 from privgp.privacy.noise import gaussian_noise, noise_from_multiplier
 from privgp.vault import measure as module
-from privgp.vault import noise as sample
+from privgp.vault import measure as sample
 from privgp.vault.measure import exact as without_noise
 from privgp.vault.measure import measure
 

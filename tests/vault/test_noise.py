@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
-from privgp.vault import noise as sample
-from privgp.vault.noise import add_noise
+from privgp.vault import measure as sample
+from privgp.vault.measure import add_noise
 
 NOISE = gaussian_noise(1.0, 1e-5, 4, 2.0, 0.0)
 

@@ -117,3 +117,25 @@ def test_marks_of_missing_values_are_nobody(mark: str, tmp_path: Path) -> None:
     frame.write_parquet(tmp_path / "t.parquet")
     with pytest.raises(ValueError, match="groups contain missing values"):
         table_people(open_files(tmp_path), "who")
+
+
+@pytest.mark.parametrize("also", ["1", " 1", "1.0", "01", 1.0, True, Decimal("1.00"), b"1"])
+def test_a_person_is_one_however_files_write_the_identifier(also):
+    one, other, two = person_codes([1, also, 2], 3)
+    assert one == other != two
+    assert person_codes(np.array([1, 2], dtype=np.uint8), 2).tolist() == [one, two]
+
+
+def test_dates_tell_people_apart():
+    codes = person_codes(np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"), 2)
+    assert codes[0] != codes[1]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_whole_numbers_of_any_size_have_one_code_in_arrays_and_in_texts(dtype):
+    written = [0, 7, 10**17, 10**18 - 1, 10**18, 2**62, 2**63 - 1]
+    codes = person_codes(np.array(written, dtype=dtype), len(written))
+    assert len({*codes.tolist()}) == len(written)
+    assert codes.tolist() == person_codes([str(each) for each in written], len(written)).tolist()
+    alone = [person_codes(np.array([each], dtype=dtype), 1)[0] for each in written]
+    assert codes.tolist() == alone

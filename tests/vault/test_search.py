@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from privgp.gp.surrogate import Surrogate, known_prior
-from privgp.privacy.kusner import KusnerConstants
 from privgp.privacy.noise import noise_of_shares
-from privgp.vault import search as vault
+from privgp.privacy.selection import KusnerConstants
+from privgp.vault import select as vault
 from privgp.vault.scores import check_validation, make_loss
 from tests.models.looking_up import Column, records
 

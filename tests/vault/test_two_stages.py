@@ -9,8 +9,8 @@ import pytest
 
 from privgp import PrivateGPRegressor
 from privgp.plan.strategy import noise_of, strategy_for_rows, strategy_of_groups
-from privgp.vault.masked import unseal
 from privgp.vault.measure import exact, measure_twice, seal_residuals
+from privgp.vault.values import unseal
 
 ROWS, BOUNDS = 9, (60.0, 200.0)
 INDEX = np.arange(ROWS) % 4

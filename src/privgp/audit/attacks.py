@@ -22,7 +22,7 @@ from privgp.audit.promises import Promise
 from privgp.audit.result import Callback, TradeOff, Trial, part, repeat_draws
 from privgp.privacy.noise import Noise
 from privgp.types import Array, Random
-from privgp.vault.noise import add_noise
+from privgp.vault.measure import add_noise
 
 BATCH_NUMBERS = 2**16
 

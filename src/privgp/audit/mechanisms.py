@@ -24,12 +24,12 @@ from privgp.gp.growing import Coordinates
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
-from privgp.models.promise import simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.bayes import PrivateBayesSearchCV
 from privgp.models.search.bayes_plan import guarantee_of
 from privgp.models.search.candidates import candidates_of
 from privgp.models.search.grid import PrivateGridSearchCV
+from privgp.models.spending import simulation
 from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.part import Part
@@ -74,8 +74,6 @@ def pair_of_plan(
     elif plan.x_bounds is not None:
         both = _differ_in_one_record(data, neighbour)
         low, high = (exact(strategy, each, bounds) for each in both)
-    elif strategy.distinct_inputs is None:
-        raise ValueError("with inducing inputs only the worst neighbours are attacked.")
     else:
         several, rows = np.ndim(bounds) == 2, strategy.rows
         first, second = (
@@ -366,6 +364,8 @@ def trade_off(
       row each), with two datasets and a ``promise``: a Guarantee or (epsilon, delta). A trained
       attack.
 
+    ``data`` and ``neighbour`` are the two datasets. ``draws`` releases of each are attacked, and a mechanism
+    that keeps its guarantee is reported with at most ``failure_probability``.
     ``noise_scale`` below 1 plants a fault into a measurement or a choice, to see that the audit finds
     it. ``random_state`` seeds the generator that callables get. ``progress``: True for a bar, or a
     function of (share done, what is being done)."""

@@ -51,7 +51,7 @@ class Promise:
         return cls(math.hypot(*mus) if mus else None, pairs, slack)
 
     def false_negative_rate(self, false_positive_rate: object) -> Array:
-        """The least false-negative rates that the promise allows at these false-positive rates."""
+        """The least false-negative rates that the guarantee allows at each ``false_positive_rate``."""
         alpha = np.clip(np.asarray(false_positive_rate, dtype=float), 0.0, 1.0)
         beta = np.zeros(alpha.shape)
         if self.mu is not None:
@@ -62,7 +62,7 @@ class Promise:
         return beta
 
     def equivalent_mu(self, false_positive_rate: float) -> float:
-        """The Gaussian parameter of the best attack that is allowed at this false-positive rate."""
+        """The Gaussian parameter of the best attack that is allowed at this ``false_positive_rate``."""
         if self.mu is not None and not self.pairs:
             return self.mu
         beta = float(self.false_negative_rate(false_positive_rate))

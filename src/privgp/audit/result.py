@@ -244,7 +244,7 @@ class TradeOff:
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """Both error rates with their bounds beside the promised curve, as a figure."""
+        """Draw both error rates with their bounds beside the guaranteed curve, into ``ax`` or a new figure."""
         return plot_trade_off(self, ax)
 
 
@@ -407,7 +407,7 @@ class Membership:
     outside: Released = field(repr=False)
 
     def true_positive_rate_at(self, false_positive_rate: float) -> float:
-        """The share of members found at this false-positive rate, from the curve."""
+        """The share of members found at this ``false_positive_rate``, from the curve."""
         curve = self.false_positive_rates, self.true_positive_rates
         return float(np.interp(false_positive_rate, *curve))
 

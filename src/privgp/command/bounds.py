@@ -12,7 +12,7 @@ from privgp.command.io.files import MANY_TABLES, check_files, is_many, write_jso
 from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
-    from privgp.models.density.bounds import PrivateBounds
+    from privgp.models.bounds import PrivateBounds
     from privgp.tables.source import Source
     from privgp.types import Array
 
@@ -47,7 +47,7 @@ def bounds(
     from privgp.command.io.accounts import charge_facts
     from privgp.command.io.columns import refuse_questions
     from privgp.command.io.spending import guard_budget
-    from privgp.models.density.bounds import check_question, private_bounds
+    from privgp.models.bounds import check_question, private_bounds
 
     with refuse_questions():
         check_question(epsilon, share, low, smallest, largest)
@@ -98,12 +98,11 @@ def _column(data: Path, output: str, written: dict[str, str | bool | None]) -> A
 
 def _lines(found: PrivateBounds, output: str) -> list[str]:
     ends = f"{found.low:g} {found.high:g}"
-    spent = found.guarantee.epsilon
     return [
         f"Bounds of {output}: {found.low:g} to {found.high:g}. Give them to plan and release as "
         f"--bounds {ends}.",
         f"They are meant to cover {found.share:.0%} of the values; values outside are clipped.",
-        f"This spent epsilon = {spent:g}, and a release within the bounds spends its own epsilon on top.",
+        f"This spent epsilon = {found.guarantee.epsilon:g}, and a release within the bounds spends its own epsilon on top.",
         "",
         found.guarantee.describe(),
     ]

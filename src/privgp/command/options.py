@@ -79,18 +79,9 @@ DENSITY_HELP = (
 )
 # What a density of points is asked.
 WITH_DENSITY = (
-    *(
-        "density",
-        "inputs",
-        "epsilon",
-        "delta",
-        "x_bounds",
-        "kernel",
-        "hyperparameters",
-        "mechanism",
-        "dates",
-    ),
-    *("numbers", "missing", "delimiter", "decimal_comma", "encoding"),
+    *("density", "inputs", "epsilon", "delta", "x_bounds", "kernel", "hyperparameters"),
+    *("mechanism", "dates", "categories", "places", "crs", "numbers", "missing", "delimiter"),
+    *("decimal_comma", "encoding"),
 )
 Release = Annotated[Path, typer.Argument(metavar="FILE", help="A .privgp file.")]
 DOCUMENT_HELP = "A .privgp file or a .plan file."

@@ -223,8 +223,8 @@ def excursion(
     from privgp.command.io.columns import as_table, refuse_questions
     from privgp.command.io.results import picture_lines, write_picture, write_table
     from privgp.command.io.states import answers, guard_answers
-    from privgp.models.kept import names_of
-    from privgp.release.excursions import check_vote
+    from privgp.models.paths import check_vote
+    from privgp.models.spending import names_of
 
     if plot is not None and len(names) > 2:
         raise Refusal("--plot draws one or two inputs.")

@@ -148,8 +148,6 @@ def _plain(value: object) -> object:
 
 
 def _facts(made: Plan, request: Request, errors: Errors) -> dict[str, object]:
-    exact = request.inputs_are_private or made.strategy.distinct_inputs is not None
-    inputs = "distinct_inputs" if exact else "inducing"
     return {
         "epsilon": made.epsilon,
         "delta": made.promised_delta,
@@ -157,7 +155,7 @@ def _facts(made: Plan, request: Request, errors: Errors) -> dict[str, object]:
         "bounds": made.y_bounds,
         "classes": request.outcome.classes,
         "rows": made.rows,
-        inputs: None if request.inputs_are_private else len(made.inputs),
+        "distinct_inputs": None if request.inputs_are_private else len(made.inputs),
         "measured": made.strategy.size,
         "objective": made.objective,
         "reconstruct": made.reconstruct,

@@ -19,7 +19,7 @@ from privgp.command.io.files import (
     open_own,
     write_text,
 )
-from privgp.command.io.screen import progress, tell, warn
+from privgp.command.io.screen import progress, table, tell, warn
 from privgp.tables.parser import list_names
 
 if TYPE_CHECKING:
@@ -248,17 +248,17 @@ def _write_averages(
 ) -> None:
     """Average what was published and write a table, or GeoJSON of areas. ``others``: options that do not
     go with it."""
-    if out is None or others or (data is None and areas is None):
+    if others or (data is None and areas is None):
         raise Refusal(
-            "--average goes with NEW and --out, --areas with --out; neither goes with a grid, "
-            "--observation, --simultaneous, --keep or --page."
+            "--average goes with NEW, and neither --average nor --areas with a grid, --observation, "
+            "--simultaneous, --keep or --page."
         )
     asked = {} if average is None else _read_average(average)
     if areas is not None and "by" in asked:
         raise Refusal("--areas averages over polygons: leave out by= of --average.")
     if areas is not None and asked and data is None:
         raise Refusal("weights= of --average are those of the rows of NEW, which is not given.")
-    if out.suffix not in (AREA_TABLES if areas is not None else NEW_TABLES):
+    if out is not None and out.suffix not in (AREA_TABLES if areas is not None else NEW_TABLES):
         raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
     from polars import DataFrame
 
@@ -289,23 +289,26 @@ def _write_averages(
         else:
             found = model.average(X, coverage=coverage, **more)
         step("Writing")
-        if out.suffix == ".geojson":
+        frame = DataFrame(dict(found.columns()))
+        columns = frame.columns
+        if out is not None and out.suffix == ".geojson":
             write_text(out, found.to_geojson())
-            columns = [*found.to_frame().columns]
-        else:
-            frame = DataFrame(dict(found.columns()))
+        elif out is not None:
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
             write_picture(found.plot() if areas is not None else model.plot(), plot)
     averages = plural(len(found.labels), "average")
-    lines = [
-        f"Wrote {averages} into {out}: mean, std, and from low to high intervals of probability "
-        f"{coverage:g}."
+    where = f"Wrote {averages} into {out}" if out is not None else averages.capitalize()
+    lines: list[Any] = [
+        f"{where}: mean, std, and from low to high intervals of probability {coverage:g}."
     ]
-    shown = data is not None and _hides_inputs(model._released)
+    if out is None:
+        cells = [[f"{c:.4g}" if isinstance(c, float) else str(c) for c in r] for r in frame.rows()]
+        lines = [table("", [*columns, ""], cells, -1), *lines]
+    shown = data is not None and out is not None and _hides_inputs(model._released)
     warnings = [PUBLIC_ROWS.format(out=out)] if shown else []
     facts = {
-        "averages": out,
+        "averages": frame.to_dicts() if out is None else out,
         "rows": len(found.labels),
         "columns": columns,
         "output": model.output_,

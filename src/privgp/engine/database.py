@@ -16,8 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
-from privgp.tables.parser import TableError
-from privgp.types import Array, Integers, UserData
+from privgp.types import Array, Integers, TableError, UserData
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
 LARGEST = 1.7976931348623157e308

@@ -1,6 +1,5 @@
 """Blocks worked on in this process, one after the other or on threads."""
 
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -10,74 +9,6 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from privgp.types import Array, Integers
-
-LIMB = 40  # bits of the upper part; the lower one has one more for the rest of the upper's rounding
-SPAN = 2 * LIMB + 1
-MOST_TERMS = 2**22  # sums of this many terms cannot overflow
-MOST_TOP = 400  # beyond, powers of two and their inverses leave the range of numbers
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """Numbers of at most ``2**top`` as multiples of ``2**(top - 81)``: an upper and a lower
-    integer.
-
-    Attributes
-    ----------
-    top : the exponent
-
-    """
-
-    top: int
-
-    @classmethod
-    def for_size(cls, most: float) -> "Lattice":
-        """The finest lattice for numbers of at most this size.
-
-        Raises
-        ------
-        ValueError
-            The size is not finite or far beyond what can be split.
-
-        """
-        top = math.frexp(most)[1] if 0.0 < most < math.inf else MOST_TOP + 1
-        if abs(top) > MOST_TOP:
-            raise ValueError("the measurement of some rows is not finite: choose other units.")
-        return cls(top)
-
-    @property
-    def step(self) -> float:
-        """The distance of neighbouring lattice points."""
-        return 2.0 ** (self.top - SPAN)
-
-    def split(self, numbers: Array) -> Integers:
-        """The nearest lattice points, (2, *shape) of int64: off by at most half a step.
-
-        Sums of up to 2^22 such parts are exact, in any order.
-        """
-        out = np.empty((2, *numbers.shape), dtype=np.int64)
-        upper = np.rint(numbers * 2.0 ** (LIMB - self.top))
-        out[0] = upper
-        upper *= 2.0 ** (self.top - LIMB)
-        rest = np.subtract(numbers, upper, out=upper)  # exact
-        rest *= 2.0 ** (SPAN - self.top)
-        out[1] = np.rint(rest, out=rest)
-        return out
-
-    def join(self, parts: Integers) -> Array:
-        """The number of a sum of split numbers t: off by at most a step and three roundings of t.
-
-        Parameters
-        ----------
-        parts
-            (2, *shape), added up as integers.
-
-        """
-        width = SPAN - LIMB
-        carried = (parts[1] + (1 << (width - 1))) >> width
-        upper = (parts[0] + carried) * 2.0 ** (self.top - LIMB)
-        lower = (parts[1] - (carried << width)) * self.step
-        return np.asarray(upper + lower, dtype=np.float64)
 
 
 def whole_multiples(numbers: Array, bits: int) -> Integers:

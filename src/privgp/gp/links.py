@@ -46,7 +46,7 @@ class Link:
     def about(self, level: float) -> Link:
         """The same link for a function that is 0 where this one's is ``level``."""
         g, slope, variance = (
-            partial(_moved, each, level) for each in (self.mean, self.slope, self.variance)
+            partial(_shift, each, level) for each in (self.mean, self.slope, self.variance)
         )
         return Link(self.name, g, slope, variance, partial(_back, self.inverse, level), self.reach)
 
@@ -74,7 +74,7 @@ class Link:
         return _average(self.variance, mean, variance)
 
 
-def _moved(g: Callable[[Array], Array], level: float, f: Array) -> Array:
+def _shift(g: Callable[[Array], Array], level: float, f: Array) -> Array:
     return g(f + level)
 
 

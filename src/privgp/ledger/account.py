@@ -218,7 +218,7 @@ class Account:
             last = self._last(connection)
             return self._read_account(connection).hash if last is None else last.hash
 
-    def paid_for(self, head: str | None, guarantee: Guarantee) -> bool:
+    def has_charge(self, head: str | None, guarantee: Guarantee) -> bool:
         """Whether the chain has this head, and it is that of a charge for this very guarantee."""
         c = tables.entries.c
         same = and_(c.dataset == self.dataset, c.hash == head, c.guarantee == guarantee.to_json())
@@ -279,8 +279,7 @@ class Account:
         if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
             raise LedgerError(
                 f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
-                f"{guarantee.unit}: such promises do not add up. Ask for the same protection as before: "
-                "another account would be a further budget for the same people."
+                f"{guarantee.unit}: such promises do not add up, and another account is a further budget."
             )
 
     def _add(

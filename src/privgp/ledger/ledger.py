@@ -16,8 +16,8 @@ from privgp.ledger.database import ANCHOR, KEY, Database, check_url, exclude_oth
 from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import decimal
 from privgp.ledger.signing import SigningKey, check_entries
-from privgp.plan.fingerprint import fingerprint
 from privgp.privacy.budget import check_budget
+from privgp.storage.codec import fingerprint
 
 
 class Ledger:

@@ -16,20 +16,19 @@ from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.promise import simulation
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import SpendingRegressor
+from privgp.models.spending import SpendingRegressor, simulation
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import promise
 from privgp.privacy.noise import LAWS, PURE
-from privgp.privacy.protected import OUTPUTS, RECORDS
+from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
 from privgp.types import Array, Bounds, Column, Integers, RandomState, Table, UserData
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
 from privgp.vault.validate import seal_inputs, seal_outputs
+from privgp.vault.values import Sealed
 
 MOST_BINS = 2**62
 MOST_PRIVATE_BINS = 2000
@@ -65,6 +64,7 @@ class BinnedMeans(SpendingRegressor):
     guarantee_ : what was promised.
     bin_low_, bin_high_ : corners of the bins that have a mean.
     counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
+    n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
 
     """
 
@@ -80,18 +80,41 @@ class BinnedMeans(SpendingRegressor):
     random_state: RandomState = None
 
     def fit(self, X: Table, y: Column) -> Self:
-        """Measure once, with noise. The only call that spends."""
+        """Measure once, with noise. Spends the budget, at every call.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The private values.
+
+        Returns
+        -------
+        self
+
+        """
         self._check_call(X, y)
         check_budget(self.epsilon, self.delta, pure=self.noise in PURE)
         check_bounds("y_bounds", self.y_bounds)
         check_choice("noise", self.noise, tuple(LAWS))
         check_choice("protect", self.protect, ("outputs", "records"))
-        release = self._measure_records if self.protect == "records" else self._measure_outputs
-        release(X, y)
+        {"outputs": self._measure_outputs, "records": self._measure_records}[self.protect](X, y)
         return self
 
     def predict(self, X: Table) -> Array:
-        """The mean of the bin of every point; outside the box, of the nearest bin."""
+        """The mean of the bin of every point; outside the box, of the nearest bin.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows,)
+
+        """
         points = self._points(X)
         bins, asked = self._bins, self._grid.of(points)
         out = np.full(len(asked), self._middle_and_half()[0])
@@ -115,7 +138,8 @@ class BinnedMeans(SpendingRegressor):
             means = self._middle_and_half()[0] + measured.values / counts
             self._keep(grid, bins, counts, means, measured.noise_std / counts)
 
-        self._publish_sums(y, len(X), BinSums(self.noise, index, len(bins)), what, keep)
+        strategy, whom = BinSums(self.noise, index, len(bins)), (OUTPUTS, PUBLIC_INPUTS)
+        self._publish_sums(y, len(X), strategy, whom, what, keep)
 
     def _measure_records(self, X: Table, y: UserData) -> None:
         """Counts and sums per bin. Inputs and outputs go to the vault."""
@@ -146,25 +170,27 @@ class BinnedMeans(SpendingRegressor):
             spread = measured.noise_std * np.sqrt(1.0 + ((means - middle) / half) ** 2)
             self._keep(grid, bins, counts, means, spread / counts)
 
-        self._publish_sums((inputs, y), len(inputs), strategy, what, keep)
+        whom = RECORDS, PRIVATE_INPUTS
+        self._publish_sums((inputs, y), len(inputs), strategy, whom, what, keep)
 
     def _publish_sums(
         self,
         data: Sealed | tuple[Sealed, Sealed],
         rows: int,
         strategy: Strategy,
+        whom: tuple[Protected, tuple[str, ...]],
         what: str,
         keep: Callable[[Measurement], None],
     ) -> None:
-        """Spend the budget on these sums, which ``what`` describes; ``keep`` takes the noisy ones."""
+        """Spend the budget on these sums, which ``what`` describes; ``whom``: who is protected, under which
+        assumptions; ``keep`` takes the noisy ones."""
         noise = noise_of(strategy, float(self.epsilon), float(self.delta))
         bounds = check_bounds("y_bounds", self.y_bounds)
-        records = self.protect == "records"
         promised = promise(
-            RECORDS if records else OUTPUTS,
+            whom[0],
             [noise.event],
             (self.epsilon, self.delta),
-            assumptions=PRIVATE_INPUTS if records else PUBLIC_INPUTS,
+            assumptions=whom[1],
             mechanism=f"{noise.describe()} on {what}; all else is post-processing",
             sampler=noise.sampler,
             simulated=self.random_state is not None,
@@ -234,7 +260,8 @@ class BinnedGP(BinnedMeans):
         lengthscale half the width of the box per input, and std a quarter of the bounds' width.
     noise_variance : variance of an output about the function. None: (0.15 of the bounds' width)^2.
     model : "integral" (a mean is the average of the function over its bin) or "centres" (its value
-        at the centre). All others as of BinnedMeans.
+        at the centre).
+    bins, y_bounds, x_bounds, epsilon, delta, noise, protect, ledger, random_state : as of BinnedMeans.
 
     Attributes
     ----------
@@ -248,7 +275,20 @@ class BinnedGP(BinnedMeans):
     model: str = field(default="integral", kw_only=True)
 
     def predict(self, X: Table, *, return_std: bool = False) -> Any:
-        """The posterior mean at every point, and the std of the function about it."""
+        """The posterior mean at every point.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        return_std : bool, default False
+            Also return the standard deviation of the function about the mean.
+
+        Returns
+        -------
+        array (rows,), or a pair of them
+
+        """
         points = self._points(X)
         with one_thread():
             cross = self._cross(points)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -13,19 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.rows.files import aside_of
-from privgp.models.rows.planned import from_inputs_alone
 from privgp.models.rows.tables import rows_at
-from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingClassifier
 from privgp.plan.build import Question
-from privgp.plan.outcomes.labels import Classes, check_classes
+from privgp.plan.labels import Classes, check_classes
 from privgp.plan.parameters import LabelParameters, Parameters
-from privgp.plan.plan import Plan
 from privgp.privacy.budget import check_budget
-from privgp.privacy.stages import Stages
 from privgp.question.parameters import check_values
-from privgp.question.rules import LABELS, check_rules
+from privgp.question.rules import LABELS
 from privgp.release.prediction import check_coverage
 from privgp.release.release import Release
 from privgp.types import Array, Bounds, Column, RandomState, Table, UserData
@@ -76,6 +71,10 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     guarantee_, plan_, kernel_ : what was promised and planned, and the most plausible kernel (on the
         inputs as its ``input_map_`` maps them) of the function behind the link.
     measurements_ : the sums of every class; of two classes, of the second. All are of one mechanism.
+    release_, functionals_ : what predicts, and which sums of the function were measured.
+    released_at_ : when the budget was spent, in UTC.
+    n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
+    inputs_ : the column kinds, where not all inputs are numbers; else None.
 
     """
 
@@ -96,84 +95,6 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     columns: Mapping[Any, Any] | None = None
     ledger: Account | None = None
     random_state: RandomState = None
-
-    @from_inputs_alone
-    def plan(
-        self, X: Table, *, groups: Column | None = None, sample_weight: Column | None = None
-    ) -> Plan:
-        """What a ``fit`` on these inputs would measure and how accurate the probability of a class
-        would be. Spends nothing.
-
-        With ``protect="records"`` X may be the number of records: nothing else of it is used.
-        """
-        return self._plan_table(X, groups, aside_of(X, weights=sample_weight))
-
-    def epsilon_for(
-        self,
-        X: Table,
-        error: float,
-        *,
-        groups: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> float:
-        """The least epsilon, within 1%, whose plan expects at most this error of a probability. Reads no
-        label and spends nothing. ValueError if no epsilon reaches the error."""
-        return self._least_epsilon(X, error, groups=groups, sample_weight=sample_weight)
-
-    def fit(
-        self,
-        X: Table,
-        y: Column,
-        *,
-        groups: Column | None = None,
-        plan: Plan | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure once, with noise, and learn from the measurement. The only call that spends.
-
-        ``groups``: person identifiers, public unless records are protected; all rows of one person
-        are protected together.
-        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
-        made for anything else is refused before anything is spent.
-        ``sample_weight``: public survey weights, positive, one per row: probabilities are then weighted
-        shares.
-        """
-        return self._fit(X, y, groups, plan, aside_of(X, weights=sample_weight))
-
-    def update(
-        self,
-        X: Table,
-        y: Column,
-        *,
-        groups: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure labels of new people and learn from all measurements together, as
-        ``PrivateGPRegressor.update`` does. Spends their budget."""
-        return self._fit_further(X, y, groups, None, aside_of(X, weights=sample_weight))
-
-    def refine(
-        self,
-        X: Table,
-        y: Column,
-        epsilon: float,
-        delta: float = 0.0,
-        *,
-        groups: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget, as
-        ``PrivateGPRegressor.refine`` does. ``guarantee_`` then states the total."""
-        aside = aside_of(X, weights=sample_weight)
-        return self._fit_further(X, y, groups, (epsilon, delta), aside)
-
-    @from_inputs_alone
-    def stages(
-        self, X: Table, *, shares: Sequence[float] = (0.5, 0.5), groups: Column | None = None
-    ) -> Stages:
-        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows, as
-        ``PrivateGPRegressor.stages`` does. Reads no label and spends nothing."""
-        return stages(self, X, shares, groups)
 
     def predict_proba(self, X: Table) -> Array:
         """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
@@ -216,10 +137,25 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         label: Any = None,
         points: UserData = None,
     ) -> Figure:
-        """The probability of a class as a curve, map or slices with its 90% interval.
+        """Draw the probability of a class as a curve, map or slices with its 90% interval.
 
-        ``label``: of the class, the last one by default; ``output``: the name of the label; None: as
-        ``name_output`` said; ``points``: rows to mark.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, optional
+            The name of the label on the picture. Default: as ``name_output`` set it.
+        label : object, optional
+            The class. Default: the last one.
+        points : table, optional
+            Rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
         """
         from privgp.models.picture import on_paper, probability_picture
         from privgp.pictures.curves import plot_release
@@ -237,9 +173,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         check_is_fitted(self)
         return rows_at(self, X)
 
-    def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
-        """Labels are counted over nothing."""
-        return {}
+    def _outcome_rules(self) -> str:
+        return LABELS
 
     def _rehearsal_outputs(self, rows: int) -> Any:
         """Labels to rehearse with."""
@@ -249,9 +184,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         """The parameters, checked, for this many input columns."""
         check_budget(self.epsilon, self.delta, pure=True)
         check_classes(self.classes)
-        given = self.get_params(deep=False)
-        check_values(given)
-        check_rules(given, LABELS)
+        check_values(self.get_params(deep=False))
+        self._check_together()
         check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
         asked = self._parameters(columns)
         return Question(y_bounds=(0.0, 1.0), **asked.asks())

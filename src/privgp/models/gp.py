@@ -13,27 +13,36 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
+from privgp.models.density import NamedPoints
 from privgp.models.load import ESTIMATORS
 from privgp.models.published import Published
 from privgp.models.rows.files import FileColumns, columns_of, inputs_to_fit, inputs_to_plan, rows_in
-from privgp.models.rows.fit import Exposed, fit_columns, plan_for_rows, private_count, public_rows
+from privgp.models.rows.fit import (
+    Exposed,
+    Given,
+    Tallied,
+    fit_columns,
+    plan_for_rows,
+    private_count,
+    public_rows,
+)
 from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
-from privgp.models.rows.updates import measure_further
+from privgp.models.rows.updates import ONCE, measure_further
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.inputs.blocks import Beside
-from privgp.plan.outcomes.exposures import check_exposure, check_weights
+from privgp.plan.kinds import check_exposure, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome
 from privgp.question.parameters import EVERY, names_of
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
-from privgp.release.queries.points import intervals
+from privgp.release.queries.quantities import intervals
 from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes
-from privgp.vault.masked import Sealed
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +52,12 @@ PUBLIC = (
     "will hold it: {}. Name the inputs if one of these is private."
 )
 ALONE = "output"  # the name of an outcome that is declared without one
+Columns = Mapping[str, UserData]  # of a table, by name
+SPENT = ("charged_", "guarantee_")
+OF_POINTS = (
+    *("x_bounds", "epsilon", "delta", "columns", "hyperparameters", "mechanism", "ledger"),
+    "random_state",
+)
 SHARED = tuple(name for name in names_of(*EVERY) if name != "ledger")
 
 
@@ -54,7 +69,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     ----------
     outcomes : Outcome or dict
         What is private about a person: ``Number(low, high)``, ``Count(...)`` or ``Label(*classes)``, by
-        the name of its column. One outcome without a name is given to ``fit`` as ``y``.
+        the name of its column. One outcome without a name is given to ``fit`` as ``y``. ``Presence()``
+        has no column and stands alone: where the records lie in ``x_bounds`` is private.
     epsilon, delta : float
         The budget that one ``fit`` spends on all outcomes of one person together.
     protect : {"outputs", "records"}
@@ -126,6 +142,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             weighted mean at every input.
 
         """
+        points = _points_model(self, sample_weight)
+        if points is not None:
+            return points.plan(table)
         given = columns_of(self, table)
         names = self._input_names(given, inputs, sample_weight)
         asked, rows = self._plan_rows(given, names, sample_weight)
@@ -160,8 +179,12 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             weighted mean at every input.
 
         """
+        points = _points_model(self, sample_weight)
+        if points is not None:
+            _fit_points(self, points, table, plan)
+            return self
         given = columns_of(self, table)
-        self._check_domain()
+        self._reading().check_domain(self)
         known = self._input_names(given, inputs, sample_weight)
         X, groups, beside = self._rows(given, known, inputs_to_fit, sample_weight)
         private = self._outcome_columns(given, y)
@@ -218,6 +241,8 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Measure rows of new people; with a ``budget``, the same rows again."""
         check_is_fitted(self)
+        if _points_model(self, weights) is not None:
+            raise ValueError(ONCE)
         given = columns_of(self, table)
         X, groups, beside = self._rows(
             given, self._input_names_of_release(given), inputs_to_fit, weights
@@ -304,7 +329,22 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def plot(
         self, *, figure: Figure | None = None, observation: bool = False, points: UserData = None
     ) -> Figure:
-        """The curve, map or slices of every outcome, one above the other."""
+        """Draw the curve, map or slices of every outcome, one above the other.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        observation : bool, default False
+            Draw the 90% intervals of new outputs instead of the functions'. Not on a map.
+        points : table, optional
+            Rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        """
         from privgp.models.picture import plot_several
 
         check_is_fitted(self)
@@ -316,12 +356,13 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         named = dict(given) if isinstance(given, Mapping) else {ALONE: given}
         if not named or not all(hasattr(each, "parameters") for each in named.values()):
             raise ValueError(
-                "outcomes must be Number, Count or Label, or a dict of them by the names of columns."
+                "outcomes must be Number, Count, Label or Presence, or a dict of them by the names of "
+                "columns."
             )
         return named
 
     def _input_names(
-        self, given: Mapping[str, Any], inputs: Sequence[str] | None, weights: UserData = None
+        self, given: Columns, inputs: Sequence[str] | None, weights: UserData = None
     ) -> tuple[str, ...]:
         """The names of the input columns, none of which is private or names people."""
         named = self._outcomes_by_name()
@@ -337,8 +378,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         asked = self.inputs if inputs is None else inputs
         if isinstance(asked, str):
             asked = [asked]
-        if self.protect == "records":
-            asked = self._private_names(asked)
+        asked = self._reading().input_names(self, asked)
         names = [name for name in given if name not in others] if asked is None else [*asked]
         missing = absent(given, names)
         if missing:
@@ -354,18 +394,11 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             raise ValueError("table must have at least one input column.")
         return tuple(names)
 
-    def _private_names(self, asked: Sequence[str] | None) -> Sequence[str]:
-        """The names of private inputs: those that are declared."""
-        self._check_domain()
-        kinds = records_to_plan(self).inputs_
-        if asked is not None and {*asked} != {*kinds.names}:
-            raise ValueError(
-                f"inputs must be the private inputs that x_bounds and columns declare: "
-                f"{', '.join(kinds.names)}."
-            )
-        return kinds.names if asked is None else asked
+    def _reading(self) -> PublicColumns | PrivateColumns:
+        """How the columns of inputs are read."""
+        return READINGS.get(self.protect, READINGS["outputs"])
 
-    def _outcome_columns(self, given: Mapping[str, Any], y: UserData) -> list[Any]:
+    def _outcome_columns(self, given: Columns, y: UserData) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
         declared, has_names = self._outcomes_by_name(), self._has_names(given)
         if has_names and y is not None:
@@ -381,7 +414,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _check_columns(
         self,
-        given: Mapping[str, Any],
+        given: Columns,
         X: UserData,
         y: UserData,
         groups: UserData,
@@ -413,7 +446,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _rows(
         self,
-        given: Mapping[str, Any],
+        given: Columns,
         names: Sequence[str],
         inputs: Callable[..., Any],
         weights: UserData = None,
@@ -428,40 +461,15 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             if weights not in given:
                 raise ValueError(f"table has no column {weights!r}, which sample_weight names.")
             weights = given[weights]
-        if self.protect == "records":
-            check_rules(
-                {"protect": "records", "sample_weight": None if weights is None else GIVEN}, ONE
-            )
-            return X, groups, Beside()
-        count = rows_in(given, names)
-        return (
-            X,
-            groups,
-            Beside(self._exposures_by_count(given, count), check_weights(weights, count)),
-        )
+        return X, groups, self._reading().beside(self, given, names, weights)
 
     def _plan_rows(
-        self, given: Mapping[str, Any], names: Sequence[str], weights: UserData = None
-    ) -> tuple[Any, Any]:
+        self, given: Columns, names: Sequence[str], weights: UserData = None
+    ) -> tuple[PrivateGP, Given | Tallied]:
         """A model that has what is known of the columns, and the rows to plan for."""
-        self._check_domain()
+        self._reading().check_domain(self)
         X, groups, beside = self._rows(given, names, inputs_to_plan, weights)
-        if self.protect == "records":
-            return self, private_count(self, X, groups)
-        asked, rows = rows_to_plan(self, X)
-        return asked, public_rows(asked, rows, groups, beside, X)
-
-    def _check_domain(self) -> None:
-        """Refuse what does not go with private records."""
-        if self.protect != "records":
-            return
-        if not isinstance(self.x_bounds, Mapping):
-            raise ValueError(
-                "x_bounds must have a pair for every private input, by its name, such as "
-                "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
-            )
-        for each in self._outcomes_by_name().values():
-            check_rules({"protect": self.protect, "exposure": each.exposure}, ONE)
+        return self._reading().rows_to_plan(self, X, groups, beside)
 
     def _exposures_by_count(self, given: Mapping[str, object], rows: int) -> Exposed:
         """The exposure of every row of every count, by the count's place."""
@@ -503,3 +511,99 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         return MixedParameters.from_outcomes(
             given, columns, each, tuple(named), tuple(o.exposure or "" for o in named.values())
         )
+
+
+class PublicColumns:
+    """How the columns of a table are read where its inputs are public."""
+
+    def check_domain(self, model: PrivateGP) -> None:
+        """Public inputs need no declared domain."""
+
+    def input_names(self, model: PrivateGP, asked: Sequence[str] | None) -> Sequence[str] | None:
+        """The names of the inputs, if they were given."""
+        return asked
+
+    def beside(
+        self, model: PrivateGP, given: Columns, names: Sequence[str], weights: UserData
+    ) -> Beside:
+        """The exposures of counts, and the sample weights."""
+        count = rows_in(given, names)
+        return Beside(model._exposures_by_count(given, count), check_weights(weights, count))
+
+    def rows_to_plan(
+        self, model: PrivateGP, X: UserData, groups: UserData, beside: Beside
+    ) -> tuple[PrivateGP, Given | Tallied]:
+        """A model that has what is known of the columns, and the rows to plan for."""
+        asked, rows = rows_to_plan(model, X)
+        return asked, public_rows(asked, rows, groups, beside, X)
+
+
+class PrivateColumns:
+    """The same where inputs are private: they are declared, and only counted."""
+
+    def check_domain(self, model: PrivateGP) -> None:
+        """Refuse what does not go with private records."""
+        if not isinstance(model.x_bounds, Mapping):
+            raise ValueError(
+                "x_bounds must have a pair for every private input, by its name, such as "
+                "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
+            )
+        for each in model._outcomes_by_name().values():
+            check_rules({"protect": model.protect, "exposure": each.exposure}, ONE)
+
+    def input_names(self, model: PrivateGP, asked: Sequence[str] | None) -> Sequence[str] | None:
+        """The names of the inputs that are declared."""
+        self.check_domain(model)
+        names: Sequence[str] = records_to_plan(model).inputs_.names
+        if asked is not None and {*asked} != {*names}:
+            raise ValueError(
+                "inputs must be the private inputs that x_bounds and columns declare: "
+                f"{', '.join(names)}."
+            )
+        return names if asked is None else asked
+
+    def beside(
+        self, model: PrivateGP, given: Columns, names: Sequence[str], weights: UserData
+    ) -> Beside:
+        """Nothing is public beside private records."""
+        weighed = None if weights is None else GIVEN
+        check_rules({"protect": model.protect, "sample_weight": weighed}, ONE)
+        return Beside()
+
+    def rows_to_plan(
+        self, model: PrivateGP, X: UserData, groups: UserData, beside: Beside
+    ) -> tuple[PrivateGP, Given | Tallied]:
+        """The number of records, or of their people."""
+        return model, private_count(model, X, groups)
+
+
+READINGS: Mapping[str, PublicColumns | PrivateColumns] = {
+    "outputs": PublicColumns(),
+    "records": PrivateColumns(),
+}
+
+
+def _points_model(model: PrivateGP, weights: UserData) -> NamedPoints | None:
+    """The model of where records lie, if that is the outcome; None where columns hold outcomes."""
+    named = model._outcomes_by_name()
+    if all(each.column for each in named.values()):
+        return None
+    others = {"groups": model.groups, "sample_weight": weights, "targets": model.targets}
+    given = [name for name, value in others.items() if value is not None]
+    if len(named) > 1 or given:
+        what = given[0] if given else "another outcome"
+        raise ValueError(f"{what} does not go with Presence(), which counts records one by one.")
+    kept = {name: getattr(model, name) for name in OF_POINTS}
+    return NamedPoints(**kept, outcome_name=next(iter(named)))
+
+
+def _fit_points(model: PrivateGP, points: NamedPoints, table: UserData, plan: Plan | None) -> None:
+    """Become what a model of where records lie releases; what it spent is kept if that fails."""
+    try:
+        points.fit(table, plan=plan)
+    finally:
+        for name in SPENT:
+            if name in vars(points):
+                setattr(model, name, vars(points)[name])
+    model.plan_ = points.plan_
+    model._hold(points._released)

@@ -1,16 +1,15 @@
 """Estimators whose fitted state is private and kept by a curator, who asks it."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.models.promise import seeds
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import SpendsAtFit, seeds
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Receipt
@@ -29,13 +28,13 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
     _CODEC: ClassVar[Codec]
 
     def save_state(self, path: str | os.PathLike[str]) -> None:
-        """Write the private state to a new ``.private-state`` file, and keep it up to date there."""
+        """Write the private state to the new ``.private-state`` file ``path``, and keep it up to date there."""
         check_is_fitted(self)
         self._kept.save(path)
 
     @classmethod
     def load_state(cls, path: str | os.PathLike[str]) -> Self:
-        """Go on with what a state file holds, which is kept up to date."""
+        """Continue with the state file ``path``, which is kept up to date."""
         kept = Kept.load(path, cls._CODEC)
         made = cls(**kept.contents.parameters())
         made._take(kept)
@@ -52,7 +51,7 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return self._kept.contents.most - self.points_answered_
 
     def points_unanswered(self, X_new: Any) -> int:
-        """How many of these points have no answer yet; through inducing inputs all have."""
+        """How many points of ``X_new`` have no answer yet; through inducing inputs all have."""
         check_is_fitted(self)
         return self._kept.count_new(validate_data(self, X_new, reset=False, dtype=np.float64))
 
@@ -98,15 +97,3 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "_kept"):
             raise TypeError(COPIED)
         return super().__getstate__()
-
-
-def names_of(named: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a table or of a fitted estimator, if all are texts."""
-    names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
-    if isinstance(named, Mapping):
-        names = list(named)
-    if not isinstance(names, Iterable):  # a model may hold what its columns are under this name
-        return None
-    if not all(isinstance(name, str) for name in names):
-        return None
-    return tuple(map(str, names))

@@ -23,7 +23,7 @@ ESTIMATORS = {
     "PrivateGPRegressor": "privgp.models.regressor",
     "PrivateGPClassifier": "privgp.models.classifier",
     "PrivateGP": "privgp.models.gp",
-    "PrivateGPDensity": "privgp.models.density.estimator",
+    "PrivateGPDensity": "privgp.models.density",
 }
 MOST_ENTRIES = 2**28  # of all components together, 2 GiB
 PIPELINE = (
@@ -38,8 +38,8 @@ NOTICE = (
     "The file contains inputs: coordinates of the rows of X, which count as public. " + IF_PUBLIC
 )
 NOTICE_INDUCING = (
-    "The file contains inducing inputs: centres of rows of X, or as they were given, and any targets. "
-    "They can be inputs of rows, which count as public. " + IF_PUBLIC
+    "The file contains inducing inputs, which are inputs of rows or means of them, and any targets. "
+    "They count as public. " + IF_PUBLIC
 )
 
 if TYPE_CHECKING:
@@ -68,10 +68,27 @@ def pack_model(model: Published) -> bytes:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The model of a .privgp file; it predicts to the last bit as the model that was saved, and has
-    ``plan_summary_`` instead of ``plan_``. A damaged file, or one that needs a newer privgp, raises
-    ``DamagedFile``, a ValueError. The hashes inside detect damage, not forgery: trust a file
-    as far as the place it came from."""
+    """Load the model of a ``.privgp`` file.
+
+    It predicts to the last bit as the model that was saved, and has ``plan_summary_`` instead of
+    ``plan_``. The hashes inside detect damage, not forgery: trust a file as far as its source.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    model
+        A fitted estimator of the class that was saved.
+
+    Raises
+    ------
+    DamagedFile
+        A ValueError: the file is damaged, or needs a newer privgp.
+
+    """
     with damage_of(path):
         return unpack_model(read(path))
 
@@ -84,11 +101,9 @@ def unpack_model(content: bytes) -> Published:
 def notice(model: Published) -> str:
     """What a file of this model holds of X."""
     release: Release = model._released
-    if release.parameters.protect == "records":
+    if not release.parameters.holds_inputs:
         return NOTICE_RECORDS
-    made = vars(model).get("plan_")  # past some rows, inducing inputs are taken unasked
-    streamed = made is not None and made.strategy.distinct_inputs is None
-    return NOTICE_INDUCING if streamed or release.parameters.inducing is not None else NOTICE
+    return NOTICE_INDUCING if release.parameters.most_nodes < np.inf else NOTICE
 
 
 def estimator_of(name: str, given: Mapping[str, object]) -> Published:

@@ -15,23 +15,99 @@ from sklearn.base import clone
 
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.models.kept import names_of
-from privgp.models.promise import guarantee_of, simulation, with_assumptions
 from privgp.models.queries import Queries
 from privgp.models.rows.tables import remember
-from privgp.models.spending import SpendsAtFit
+from privgp.models.spending import SpendsAtFit, names_of, simulation
 from privgp.plan.accuracy import check_error, least_epsilon
 from privgp.plan.build import Budget
+from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Guarantee, promise
+from privgp.privacy.protected import ROW, Protected, exactly
 from privgp.publish import Receipt
-from privgp.release.certificate import utc
+from privgp.question.outcomes import NUMBER_WORDING, Unit, Wording
 from privgp.release.learn import learn_release, zeros_of
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import FirstStage, LeftSquares
+from privgp.release.spendings import FROM_THEM, utc
 from privgp.types import Array, Column, Table
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure, measure_twice
+from privgp.vault.values import Sealed
+
+RESIDUALS = (
+    "; then as many totals of how far values are above or below a curve that was learned from the first "
+    "ones, each distance clipped to a width that was learned from them too"
+)
+MISSING = "which rows have a missing value is public: these rows were left out"
+EXPOSURES = "the exposures are public, and were not computed from the counts"
+
+
+def with_assumptions(model: Any, guarantee: Guarantee) -> Guarantee:
+    """The promise with what is assumed besides of how the model's data came about."""
+    return replace(guarantee, assumptions=(*guarantee.assumptions, *model._noted))
+
+
+def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
+    """What the measurement of a plan promises, of outputs or of records."""
+    protected, assumptions = _protection_of(plan)
+    return promise(
+        protected,
+        [noise.event for noise in plan.noises],
+        (plan.epsilon, plan.delta),
+        assumptions=assumptions,
+        mechanism=f"{_totals_of(plan)}{'' if plan.residuals is None else RESIDUALS} ({plan.noise.describe()}){FROM_THEM}",
+        sampler=plan.noise.sampler,
+        simulated=simulated,
+    )
+
+
+def _totals_of(plan: Plan) -> str:
+    """What is measured, in words."""
+    size, squares = plan.strategy.size, sum(p.strategy.energy_weight > 0 for p in plan.parts)
+    if len(plan.parts) > 1:
+        of_squares = f", {squares} of them of squares," if squares else ","
+        return (
+            f"{size} noisy totals of the values of {len(plan.parts)} outputs{of_squares} each value "
+            "clipped to the declared range of its output"
+        )
+    (part,) = plan.parts
+    told = part.outcome.wording
+    what = part.kind.totals.replace("values", told.values)
+    of_squares = ", one of them of squares," if squares else ","
+    return f"{size} noisy total{'s' if size > 1 else ''} of {what}{of_squares} {told.limited}"
+
+
+def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
+    """Whom the guarantee protects, and what it assumes."""
+    unit, told = unit_of(plan.parts[0]), plan.parts[0].outcome.wording
+    if len(plan.parts) > 1:
+        told = replace(NUMBER_WORDING, outputs=ROW)
+        protected, assumptions = _limits_of_several(plan, unit, told)
+    else:
+        protected, assumptions = unit.limit_change(told, plan.parts[0].max_change)
+    counted = not unit.private_inputs and any(part.outcome.has_rate for part in plan.parts)
+    return protected, (*assumptions, *((EXPOSURES,) if counted else ()))
+
+
+def _limits_of_several(plan: Plan, unit: Unit, told: Wording) -> tuple[Protected, tuple[str, ...]]:
+    """The same of several outputs, each with a limit of its own or none."""
+    protected, assumptions = unit.protected(told), unit.assumed(told)
+    limits = [
+        f"{name} by at most {exactly(change)}"
+        for name, change in zip(plan.names, plan.max_changes, strict=True)
+        if change is not None
+    ]
+    if not limits or unit.private_inputs:
+        return protected, assumptions
+    limited = "; ".join(limits)
+    counts = ", ".join(limit.partition(" by ")[0] for limit in limits)
+    protected = replace(
+        protected,
+        unit=f"{protected.unit}, of {counts} one person's contribution alone",
+        neighbours=f"{protected.neighbours}, and {limited}",
+    )
+    return protected, (*assumptions, f"one person changes no more than this: {limited}")
+
 
 LONGEST = 200
 
@@ -76,27 +152,63 @@ class Published(Queries, SpendsAtFit):
         return least_epsilon(plan_at, check_error(error))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the release to a .privgp file; see privgp.load.
+        """Write the release to a ``.privgp`` file of JSON and arrays, which ``privgp.load`` reads.
 
-        It holds noisy sums of the outputs and, under ``protect="outputs"``, inputs, which a warning says.
+        The file holds noisy sums and, with ``protect="outputs"``, the inputs, which a warning states: publish
+        it only if no column of X is private. Equal models give equal bytes.
+
+        Parameters
+        ----------
+        path : str or path
+            A new file whose name ends in ``.privgp``.
+        overwrite : bool, default False
+            Replace a file that exists.
+
         """
         from privgp.models.load import notice, save
 
         save(self, path, overwrite=overwrite)
-        if self.protect == "outputs":
+        if self._released.parameters.holds_inputs:
             warnings.warn(notice(self), UserWarning, stacklevel=2)
 
     def certificate(
         self, *, holder: Mapping[str, str] | None = None, date: datetime | None = None
     ) -> dict[str, object]:
-        """What was promised, as JSON; see privgp.release.certificate."""
+        """What is guaranteed, as the JSON object that ``privgp inspect --json`` prints.
+
+        Parameters
+        ----------
+        holder : mapping, optional
+            What only the custodian knows, such as a contact, by the names on the certificate page.
+        date : datetime, optional
+            The date of the certificate. Default: now.
+
+        Returns
+        -------
+        dict
+
+        """
         from privgp.release.certificate import certificate
 
         return certificate(self, holder=holder, date=date)
 
     def name_output(self, name: str, units: str | None = None, column: str | None = None) -> Self:
-        """Say what the output is called, in which units it is, and in which column of the table: for
-        the file, pictures and certificate. It tells nothing of its values."""
+        """Name the output on pictures, in the file and in the certificate.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        units : str, optional
+            Such as "cm".
+        column : str, optional
+            The column of the table that held it.
+
+        Returns
+        -------
+        self
+
+        """
         said: dict[str, Any] = {"name": name, "units": units, "column": column}
         given = {key: text for key, text in said.items() if text is not None or key == "name"}
         for what, text in given.items():
@@ -240,18 +352,7 @@ class Published(Queries, SpendsAtFit):
         self.measurements_ = tuple(each for part in release.parts for each in part.measurements)
         for name in FITTED:
             self.__dict__.pop(name, None)
-        first = [part.models[0] for part in release.parts]
-        kernels, maps = tuple(m.kernel for m in first), tuple(m.input_map for m in first)
-        asked = zip(release.parameters.parts(), release.parts, strict=True)
-        noises = tuple(part.noise_variance if own.scatters else None for own, part in asked)
-        if release.output_names is not None:
-            self.kernel_, self.input_map_, self.noise_variance_ = kernels, maps, noises
-            self.output_names_ = release.output_names
-            return self
-        self.release_, self.functionals_ = release.answers[0], release.parts[0].functionals
-        self.kernel_, self.input_map_ = kernels[0], maps[0]
-        if noises[0] is not None:
-            self.noise_variance_ = noises[0]
+        vars(self).update(release.attributes_of_fit())
         return self
 
     def _state(self, guarantee: Guarantee, receipt: Receipt | None, chosen_by: str) -> None:
@@ -261,10 +362,6 @@ class Published(Queries, SpendsAtFit):
         self._released = self._released.with_facts(facts, guarantee)
         self.guarantee_ = guarantee
         self._keep_receipt(receipt)
-
-    def _streams(self, rows: int) -> bool:
-        """Whether this many rows are read in blocks, so that they need not be in memory."""
-        return False
 
     def _budget(self) -> Budget:
         return Budget(float(self.epsilon), float(self.delta))

@@ -17,7 +17,13 @@ from privgp.privacy.guarantee import facts_table
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.areas import LEAST_POINTS, MOST_POINTS, Areas, Plane, Polygons
 from privgp.release.queries.averages import Average, average
-from privgp.release.queries.points import NOT_OBSERVATION, band, exceed, prediction_columns, sample
+from privgp.release.queries.quantities import (
+    NOT_OBSERVATION,
+    band,
+    exceed,
+    prediction_columns,
+    sample,
+)
 from privgp.release.release import Release
 from privgp.tables.table import absent, columns_by_name, frame_of
 from privgp.types import Array, Column, RandomState, Table, UserData

@@ -13,40 +13,29 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.engine.cluster import engine_of
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.rows.files import aside_of
-from privgp.models.rows.inducing import streams
-from privgp.models.rows.planned import from_inputs_alone
 from privgp.models.rows.tables import rows_at
-from privgp.models.rows.updates import stages
 from privgp.models.spending import SpendingRegressor
-from privgp.plan.build import ROW_NOISE, Question
-from privgp.plan.designs.residuals import MANY_ROWS
+from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import (
     are_several,
     check_bounds,
-    check_inducing_inputs,
     check_output_shares,
     output_bounds,
     per_output,
 )
-from privgp.plan.inputs.rows import Rows
-from privgp.plan.outcomes.exposures import Exposures, check_exposure
-from privgp.plan.plan import Plan
-from privgp.plan.streamed.sketch import Sketch, sketch_plan
+from privgp.plan.kinds import Exposures, check_exposure
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
-from privgp.privacy.stages import Stages
-from privgp.question.outcomes import BY_LIKELIHOOD, Outcome
-from privgp.question.parameters import check_values
-from privgp.question.rules import ONE, SEVERAL, check_rules
+from privgp.question.outcomes import BY_LIKELIHOOD, UNITS, Outcome
+from privgp.question.parameters import RECONSTRUCTIONS, check_values
+from privgp.question.rules import ONE, SEVERAL
 from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table, UserData
 from privgp.vault.labels import seal_columns
-from privgp.vault.masked import Sealed
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,12 +97,19 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     Attributes
     ----------
-    guarantee_, plan_, measurements_, kernel_, noise_variance_ : what was promised, planned and
-        measured, the most plausible kernel (on the inputs as its ``input_map_`` maps them), and the
-        expected noise variance. None of them holds a private value. ``plan_summary_`` and
-        ``released_at_`` tell the plan in words and the time of the fit; a loaded model has no ``plan_``.
-        With several outputs ``measurements_``, ``kernel_`` and ``noise_variance_`` have one entry per
-        output, all of one measurement, and ``output_names_`` has the names of y's columns.
+    guarantee_ : the Guarantee.
+    plan_, plan_summary_ : the Plan that was carried out, and the plan in words. A loaded model has the
+        words only.
+    measurements_ : tuple of the noisy measurements, one for each time that budget was spent; with several
+        outputs, one per output.
+    kernel_, input_map_, noise_variance_ : the most plausible kernel, the map of the inputs that belongs to
+        it, and the expected variance of an output about the function. With several outputs, one of each
+        per output.
+    release_, functionals_ : what predicts, and which sums of the function were measured.
+    released_at_ : when the budget was spent, in UTC.
+    output_names_ : with several outputs, the names of the columns of y.
+    n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
+    inputs_ : the column kinds, where not all inputs are numbers; else None.
 
     """
 
@@ -141,121 +137,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     ledger: Account | None = None
     random_state: RandomState = None
 
-    @from_inputs_alone
-    def plan(
-        self,
-        X: Table,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Plan:
-        """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
-
-        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
-        ``groups`` but the number of people. ``exposure``, ``sample_weight``: as ``fit`` has them.
-        """
-        aside = aside_of(X, exposure, sample_weight)
-        self._check_together(exposure=aside.exposure)
-        return self._plan_table(X, groups, aside)
-
-    def epsilon_for(
-        self,
-        X: Table,
-        error: float,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> float:
-        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
-
-        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
-        spends nothing. ValueError if no epsilon reaches the error. ``exposure``, ``sample_weight``: as
-        ``fit`` has them.
-        """
-        given = {"groups": groups, "exposure": exposure, "sample_weight": sample_weight}
-        return self._least_epsilon(X, error, **given)
-
-    def fit(
-        self,
-        X: Table,
-        y: Column,
-        *,
-        groups: Column | None = None,
-        plan: Plan | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure once, with noise, and learn from the measurement. The only call that spends.
-
-        ``groups``: person identifiers, public unless records are protected; all rows of one person
-        are protected together.
-        ``plan``: what ``plan(X, groups=groups)`` returned, which is then measured and not made again. A plan
-        made for anything else is refused before anything is spent.
-        ``exposure``: with ``likelihood="poisson"``, what every count is counted over, such as a
-        population or days at risk: public, positive, one per row. None: 1 each.
-        ``sample_weight``: public survey weights, positive, one per row: the target is then the weighted
-        mean at every input. None: all rows count alike.
-        """
-        aside = aside_of(X, exposure, sample_weight)
-        self._check_together(exposure=aside.exposure)
-        return self._fit(X, y, groups, plan, aside)
-
-    def update(
-        self,
-        X: Table,
-        y: Column,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure rows of new people and learn from all measurements together. Spends their budget.
-
-        Each person's data is measured once, so the promise stays (epsilon, delta) for everybody,
-        provided that nobody is in two batches. At public inputs, what is measured is planned knowing
-        the release so far; of private records, the same sums are measured as at first. X, groups,
-        exposure and parameters must not have been chosen by looking at outputs.
-        """
-        return self._fit_further(X, y, groups, None, aside_of(X, exposure, sample_weight))
-
-    def refine(
-        self,
-        X: Table,
-        y: Column,
-        epsilon: float,
-        delta: float = 0.0,
-        *,
-        groups: Column | None = None,
-        exposure: Column | None = None,
-        sample_weight: Column | None = None,
-    ) -> Self:
-        """Measure the rows of an earlier ``fit`` or ``update`` again, with this further budget.
-
-        ``guarantee_`` then states the total, which counts for all of these people. At public inputs,
-        what is measured is planned knowing the release so far: it looks closer where that is least
-        certain. Private records must be those of an earlier measurement, which cannot be checked.
-        """
-        aside = aside_of(X, exposure, sample_weight)
-        return self._fit_further(X, y, groups, (epsilon, delta), aside)
-
-    @from_inputs_alone
-    def stages(
-        self,
-        X: Table,
-        *,
-        shares: Sequence[float] = (0.5, 0.5),
-        groups: Column | None = None,
-        exposure: Column | None = None,
-    ) -> Stages:
-        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
-
-        Laplace noise loses information when it is split and Gaussian noise does not: the noise
-        distribution is chosen for all stages together. Reads no output and spends nothing.
-        """
-        return stages(self, X, shares, groups, exposure=exposure)
-
     def predict(
         self,
         X: Table,
@@ -264,11 +145,24 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         return_cov: bool = False,
         observation: bool = False,
     ) -> Any:
-        """The released function anywhere: deterministic, free, any number of times.
+        """The released function at any inputs: free and deterministic.
 
-        ``return_std`` and ``return_cov`` describe the latent function, privacy noise included;
-        ``observation`` adds the variance of an output about it (near the bounds no more than outputs
-        between them can have).
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        return_std, return_cov : bool, default False
+            Also return the standard deviation (rows,) or the covariance (rows, rows) of the function, privacy
+            noise included. Not both.
+        observation : bool, default False
+            Add the variance of a new output about the function, limited near the bounds to what outputs
+            within them can have.
+
+        Returns
+        -------
+        array (rows,), or a pair
+            With several outputs, every array has a last axis for them.
+
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
@@ -302,12 +196,27 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """The ends (low, high), at every row of X, of an interval that holds the function with this
-        probability; with ``observation``, a new output; with ``simultaneous``, the function at all rows
-        of X at once.
+        """An interval at every row of X that holds the function with the given probability.
 
-        They are quantiles of the mixture of models that was learned, so they need not lie evenly
-        about the mean. Free, like ``predict``.
+        Its ends are quantiles of the mixture of models that was learned, so the mean need not be in the
+        middle. Free and deterministic.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        coverage : float, default 0.9
+            The probability.
+        observation : bool, default False
+            For a new output instead of the function.
+        simultaneous : bool, default False
+            For the function at all rows of X at once.
+
+        Returns
+        -------
+        low, high : array (rows,)
+            With several outputs, (rows, outputs).
+
         """
         if simultaneous:
             return self._band(X, coverage, observation)
@@ -328,9 +237,25 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         points: UserData = None,
     ) -> Figure:
-        """The released curve, map or slices as a figure; see privgp.models.picture.
+        """Draw the released curve, map or slices.
 
-        ``output``: its name on the picture; None: as ``name_output`` said. ``points``: rows to mark.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, optional
+            The name of the output on the picture. Default: as ``name_output`` set it.
+        observation : bool, default False
+            Draw the 90% interval of a new output instead of the function's. Not on a map.
+        points : table, optional
+            Rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
         """
         from privgp.models.picture import function_picture, on_paper, plot_several
         from privgp.pictures.curves import plot_release
@@ -353,21 +278,9 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = are_several(self.y_bounds)
+        tags.target_tags.multi_output = self._outcome_rules() == SEVERAL
         tags.target_tags.single_output = not tags.target_tags.multi_output
         return tags
-
-    def _sketch(self, rows: Rows) -> Sketch:
-        """What is measured of a row, for rows in memory or in a file."""
-        if self.residuals == "always":
-            raise ValueError(MANY_ROWS)
-        question = self._question(rows.columns)
-        if question.row_noise is not None:
-            raise ValueError(ROW_NOISE)
-        asked = self._parameters(rows.columns).inducing
-        given = None if asked is None else check_inducing_inputs(asked, rows.columns)
-        with one_thread():
-            return sketch_plan(rows, question, self._budget(), given, engine_of(self.engine))
 
     def _exposures_by_place(self, exposure: Column | None, rows: int) -> dict[int, Array]:
         """The exposure of every row by the place of the output, which is one for all."""
@@ -377,7 +290,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
     def _alone(self) -> tuple[Self, ...]:
         """An unfitted model of every output alone, with the whole budget."""
-        if not are_several(self.y_bounds):
+        if self._outcome_rules() == ONE:
             return (self,)
         self._check_together()
         bounds = output_bounds(self.y_bounds, least=2)
@@ -393,9 +306,6 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
             one.inputs_ = self.inputs_
         return each
 
-    def _streams(self, rows: int) -> bool:
-        return streams(self, rows)
-
     def _data(
         self, y: UserData, rows: int, records: Sealed | None = None, people: UserData = None
     ) -> Sealed:
@@ -408,10 +318,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         low, high = np.array(self.y_bounds, dtype=float).T
         return np.full((rows, *np.shape(low)), 0.5 * low + 0.5 * high)
 
-    def _check_together(self, **columns: object) -> None:
-        """Refuse parameters, and columns, that do not go together."""
-        outcome = SEVERAL if are_several(self.y_bounds) else ONE
-        check_rules({**self.get_params(deep=False), **columns}, outcome)
+    def _outcome_rules(self) -> str:
+        return SEVERAL if are_several(self.y_bounds) else ONE
 
     def _outcome(self) -> Outcome:
         """What is declared of one output."""
@@ -425,9 +333,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         bounds = check_bounds("y_bounds", self.y_bounds)
         self._outcome()
         self._check_together()
-        # "posterior" is the default objective; the unbiased output has none of its own kind.
-        unbiased = self.reconstruct == "unbiased"
-        objective = "trace" if unbiased and self.objective == "posterior" else self.objective
+        objective = RECONSTRUCTIONS[self.reconstruct].choose_objective(self.objective)
         linear = objective != "posterior"
         pure = not linear and self.mechanism in ("auto", *PURE)
         check_budget(self.epsilon, self.delta, pure=pure)
@@ -442,5 +348,5 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
-    counts = model._outcome().has_rate and model.protect == "records"
+    counts = model._outcome().has_rate and UNITS[model.protect, False].private_inputs
     return Exposures.of(np.ones(1), bounds) if counts else None

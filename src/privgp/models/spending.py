@@ -3,16 +3,15 @@ they are found however deep they are nested."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.search.folds import Trial
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import (
@@ -24,6 +23,7 @@ from privgp.publish import (
     forget_fits,
     publish,
 )
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Column, Pair, RandomState, Table, UserData
 from privgp.vault.validate import check_roles
 
@@ -46,7 +46,8 @@ class SpendsAtFit:
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
                 "None."
             )
-        check_roles(y, X=X, groups=groups, **others)
+        noise = getattr(self, "noise_variance", None)  # of every row, where it is a column
+        check_roles(y, X=X, groups=groups, noise_variance=noise, **others)
 
     def _publish(
         self,
@@ -194,3 +195,33 @@ def _parts(value: Any) -> list[Any]:
     if hasattr(value, "get_params"):
         held |= value.get_params(deep=False)
     return list(held.values())
+
+
+def names_of(named: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a table or of a fitted estimator, if all are texts."""
+    names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
+    if isinstance(named, Mapping):
+        names = list(named)
+    if not isinstance(names, Iterable):  # a model may hold what its columns are under this name
+        return None
+    if not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(map(str, names))
+
+
+def seeds(model: Any, count: int = 1) -> tuple[int | None, ...]:
+    """Seeds of a simulation's noise; None for the noise that protects."""
+    if model.random_state is None:
+        return (None,) * count
+    return tuple(check_random_state(model.random_state).randint(2**31, size=count).tolist())
+
+
+def generator(seed: Any) -> np.random.Generator | None:
+    return None if seed is None else np.random.default_rng(seed)
+
+
+def simulation(model: Any, before: int = 0) -> np.random.Generator | None:
+    """The generator of a simulation's noise, another one after every earlier measurement; None for the
+    noise that protects."""
+    (seed,) = seeds(model)
+    return generator([seed, before] if before and seed is not None else seed)

@@ -249,17 +249,6 @@ def variances_beyond_rows(
     return node_smoother(kernel, nodes, (cross * (counts / noise)) @ cross.T, goal).variance
 
 
-def variances_beyond_nodes(
-    model: Hyperparameters, nodes: Array, row_gram: Array, targets: Array
-) -> Array:
-    """The same for rows that are only known by ``row_gram``: J J^T, J carrying nodes to rows."""
-    nodes, goal = model.input_map(nodes), model.input_map(targets)
-    K = evaluate(model.kernel, nodes)
-    return node_smoother(
-        model.kernel, nodes, K @ (row_gram / model.noise_variance) @ K, goal
-    ).variance
-
-
 def check_error(error: object) -> float:
     """Refuse what is no error to ask for."""
     if isinstance(error, bool) or not isinstance(error, Real) or not 0 < float(error) < math.inf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -21,16 +22,16 @@ from privgp.plan.designs.workload import design
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.outcomes.exposures import Exposures
-from privgp.plan.outcomes.rates import Rates
+from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
 from privgp.plan.part import Part
 from privgp.plan.strategy import OutputSums, Strategy, effective_count, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
+from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers
 
 ROW_NOISE = "noise_variance must be one number, or one for each row of X, of which there are at most 20,000 in memory."
+PEOPLE_OF_MANY_ROWS = "groups of many rows go with objective='posterior' only."
 SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 # Up to this many rows each has its own weights in weighted sums: weights of parts had 6% more error in four
 # dimensions. Sums over cells lose nothing by parts.
@@ -116,14 +117,16 @@ class Question:
             scaled = spreads(inputs)
             nearest = KDTree(inputs / scaled).query(self.inducing / scaled)[1]
             return np.unique(nearest).astype(np.int64)
-        count = max(NODES, MOST_CELLS) if self.inducing is None else self.inducing
-        if self.inducing is None and len(inputs) > MOST_CELLS:
-            count = NODES
-        many_models = self.adapts and self.mechanism != GAUSSIAN
-        is_line = inputs.shape[1] == 1
-        if self.inducing is None and many_models and is_line and cells <= SEARCHED:
-            count = min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
+        count = self.inducing or self._usual_nodes(inputs, cells)
         return choose_nodes(model.kernel, model.input_map(inputs), count)
+
+    def _usual_nodes(self, inputs: Array, cells: int) -> int:
+        """How many inputs carry the function where no number was asked for."""
+        count = NODES if len(inputs) > MOST_CELLS else max(NODES, MOST_CELLS)
+        many_models = self.adapts and self.mechanism != GAUSSIAN
+        if many_models and inputs.shape[1] == 1 and cells <= SEARCHED:
+            return min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
+        return count
 
     def weights_and_repeats(self, rows: int, tally: Tally | None) -> tuple[Array, Array]:
         """The sample weight of every row, over the largest, and how many rows each stands for."""
@@ -132,6 +135,11 @@ class Question:
             return ones if self.weights is None else self.weights, ones
         own = ones if tally.row_weights is None else tally.row_weights
         return own, tally.counts.astype(float)
+
+    @property
+    def most_weighed(self) -> float:
+        """How many inputs a linear map of the outputs weighs separately; more are gathered in cells."""
+        return math.inf if self.inducing is None else MOST_CELLS
 
     @property
     def change(self) -> float:
@@ -145,7 +153,7 @@ class Question:
     @property
     def adapts(self) -> bool:
         """Whether hyperparameters are learned from the measurement."""
-        return self.learned and self.reconstruct == "posterior"
+        return self.learned and RECONSTRUCTIONS[self.reconstruct].averages
 
     @property
     def energy(self) -> bool:
@@ -217,19 +225,15 @@ def make_part(
     if question.objective != "posterior":
         strategy, kind = _linear_strategy(task)
         return part_of(task, strategy, kind)
-    if question.reconstruct == "posterior":
-        strategy, rival = _posterior_strategy(task)
-        gathered = task.cells is not None and tally is None
-        if gathered and strategy.law not in PURE and MOST_CELLS < len(X) <= MOST_WEIGHED:
-            task = task_of(X, question, budget, people, earlier, cells=False)
-            strategy = best_sums(task, GAUSSIAN)
-        part = part_of(task, strategy, rival=rival)
-        if earlier is not None:
-            return part
-        return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
-    raise ValueError(
-        "reconstruct='unbiased' needs objective 'trace', 'max' or 'logdet', not 'posterior'."
-    )
+    strategy, rival = _posterior_strategy(task)
+    gathered = task.cells is not None and tally is None
+    if gathered and strategy.law not in PURE and MOST_CELLS < len(X) <= MOST_WEIGHED:
+        task = task_of(X, question, budget, people, earlier, cells=False)
+        strategy = best_sums(task, GAUSSIAN)
+    part = part_of(task, strategy, rival=rival)
+    if earlier is not None:
+        return part
+    return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
 
 
 def task_of(
@@ -309,14 +313,17 @@ def gather(
     inputs, index = collapse(X)
     if question.each:
         return Gathered(inputs, index, len(inputs), np.arange(len(inputs)))
-    if question.objective != "posterior" or len(inputs) <= SEARCHED or not cells:
+    linear = question.objective != "posterior"
+    if len(inputs) <= (question.most_weighed if linear else SEARCHED) or not cells:
         return Gathered(inputs, index, len(inputs))
     rows: float = len(X) if people is None else int(people.max()) + 1
     rows = rows if tally is None else tally.units
     own, repeats = question.weights_and_repeats(len(X), tally)
     rows *= effective_count(own, repeats) / repeats.sum()
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
-    count = cell_count(rows, dimensions, budget.sum_variance(question))
+    count = MOST_CELLS
+    if not linear:
+        count = cell_count(rows, dimensions, budget.sum_variance(question))
     most = NODES if tally is not None else len(inputs)  # that are searched for groups
     if len(inputs) <= count or (count <= SEARCHED and len(inputs) <= most):
         return Gathered(inputs, index, count)
@@ -362,13 +369,16 @@ def _posterior_strategy(task: Task) -> tuple[OutputSums, OutputSums | None]:
 def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
     """The least noise on the posterior mean at the targets, as the papers have it."""
     question, (targets, weights) = task.question, task.goal
+    if task.tally is not None and task.people is not None:
+        raise ValueError(PEOPLE_OF_MANY_ROWS)
     noise = None
     if question.row_noise is not None:
         noise = np.empty(len(task.inputs))
         noise[task.index] = question.row_noise
-    smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets, noise)
+    nodes = None if question.inducing is None else task.nodes
+    smoother = smoother_of(task.priors[0].start, task.inputs, task.counts, targets, noise, nodes)
     linear = design(smoother.weights, question.objective, weights)
-    equal = question.reconstruct == "unbiased"
+    equal = RECONSTRUCTIONS[question.reconstruct].at_targets
     strategy = strategy_for_rows(
         linear.strategy,
         task.index,
@@ -378,6 +388,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         change=question.change,
         weights=question.weights,
         scatter=task.scatter,
+        tally=task.tally,
     )
     unbiased = None
     if equal:  # undo what people with several rows scaled the design down by
@@ -385,7 +396,7 @@ def _linear_strategy(task: Task) -> tuple[OutputSums, Outputs]:
         scale = float(np.linalg.norm(linear.strategy)) / norm if norm > 0 else 1.0
         reconstruction = linear.reconstruction * scale
         unbiased = Unbiased(reconstruction, smoother.variance, smoother.jitter)
-    return strategy, Outputs(task.inputs, task.nodes, unbiased, linear.gap)
+    return strategy, Outputs(task.inputs, task.nodes, unbiased, linear.gap, task.cells)
 
 
 def functionals(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 
 from privgp.gp.input_maps import spreads
+from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother
+from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother, node_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins, PeopleBins, PeopleHalvedBins
 from privgp.plan.designs.earlier import Earlier, hypotheses_after_earlier, relative
 from privgp.plan.designs.hypotheses import (
@@ -27,9 +28,9 @@ from privgp.plan.designs.hypotheses import (
 from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_variance_left
 from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
-from privgp.plan.features.features import Features, PeopleFeatures
+from privgp.plan.features import Features, PeopleFeatures
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.outcomes.labels import ROOT_TWO, ClassGroupSums, ClassSums, of_every_class
+from privgp.plan.labels import ROOT_TWO, ClassGroupSums, ClassSums
 from privgp.plan.strategy import (
     EqualRows,
     GroupSums,
@@ -37,8 +38,8 @@ from privgp.plan.strategy import (
     strategy_for_rows,
     strategy_of_groups,
 )
-from privgp.plan.streamed.sums import StreamedGroups, StreamedSums
 from privgp.privacy.noise import PURE
+from privgp.privacy.sensitivity import column_norms
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ SAMPLE = 800  # the largest number of inputs on which measurements are compared
 SAMPLED_NODES = 400  # the largest number of nodes among them
 # What a plan can hold.
 OfRecords = Bins | HalvedBins | Features | PeopleBins | PeopleHalvedBins | PeopleFeatures
-Streamed = StreamedSums | StreamedGroups
-AnyStrategy = OutputSums | GroupSums | Streamed | ClassSums | ClassGroupSums | OfRecords
+AnyStrategy = OutputSums | GroupSums | ClassSums | ClassGroupSums | OfRecords
 Goal = tuple[Array, Array]  # the targets, and how much each counts
 
 
@@ -251,9 +251,50 @@ def aware_matrix(
 
 
 def smoother_of(
-    model: Hyperparameters, inputs: Array, counts: Array, targets: Array, noise: Array | None = None
+    model: Hyperparameters,
+    inputs: Array,
+    counts: Array,
+    targets: Array,
+    noise: Array | None = None,
+    nodes: Integers | None = None,
 ) -> Smoother:
-    """The exact smoother of a model, on its mapped inputs. ``noise``: variances by input, where they differ."""
+    """The smoother of a model, on its mapped inputs.
+
+    Parameters
+    ----------
+    model : Hyperparameters
+        Of the function.
+    inputs, counts : array
+        (inputs, columns) and (inputs,), of the rows.
+    targets : array, (targets, columns)
+        Where it is predicted.
+    noise : array, (inputs,), optional
+        Variances by input, where they differ.
+    nodes : array of int, optional
+        The inputs through which the function is known (DTC); None: all, and the smoother is exact.
+
+    """
     mapped, goal = model.input_map(inputs), model.input_map(targets)
-    variance = model.noise_variance if noise is None else noise
-    return exact_smoother(model.kernel, variance, mapped, counts, goal)
+    variance = np.asarray(model.noise_variance if noise is None else noise)
+    if nodes is None:
+        return exact_smoother(model.kernel, variance, mapped, counts, goal)
+    cross = evaluate(model.kernel, mapped[nodes], mapped)
+    gram = (cross * (counts / variance)) @ cross.T
+    found = node_smoother(model.kernel, mapped[nodes], gram, goal)
+    return Smoother(found.weights @ cross / variance, found.variance, 0.0)
+
+
+def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
+    """The same sums for every class; of two classes, one says it all."""
+    if classes == 2:
+        return strategy
+    pure, people = strategy.law in PURE, strategy.people
+    kind = ClassGroupSums if pure else ClassSums
+    parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
+    if (
+        people is not None and not pure and strategy.tally is None
+    ):  # everybody moves as far as one row would
+        moved = column_norms(strategy.matrix)[strategy.index] * strategy.row_weights
+        norms = np.bincount(people, moved)
+        parts["row_weights"] = strategy.row_weights / np.maximum(norms, 1.0)[people]
+    return kind(**parts, classes=classes)

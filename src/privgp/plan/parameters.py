@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Self, cast
@@ -10,10 +11,10 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
-from privgp.plan.bins.bins import Grid
-from privgp.plan.fingerprint import fingerprint
+from privgp.plan.bins.points import MOST_BINS, REPLACED, PointBins, count_bounds
 from privgp.plan.inputs.arguments import (
     MOST_INDUCING,
+    MOST_ROWS,
     AnyBounds,
     are_several,
     check_any_bounds,
@@ -26,14 +27,27 @@ from privgp.plan.inputs.arguments import (
     target_points,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.rows import LARGEST
-from privgp.plan.outcomes.density import MOST_BINS, REPLACED, count_bounds
-from privgp.plan.outcomes.labels import Classes, check_classes
-from privgp.plan.outcomes.links import LABEL_VARIANCE, rescale, signal_of, steepest
+from privgp.plan.labels import (
+    LABEL_VARIANCE,
+    Classes,
+    check_classes,
+    rescale,
+    signal_of,
+    steepest,
+)
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
-from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR, Label, Outcome
+from privgp.question.outcomes import (
+    BY_LIKELIHOOD,
+    CLASSIFIER,
+    REGRESSOR,
+    UNITS,
+    Label,
+    Outcome,
+    Presence,
+)
 from privgp.question.parameters import BY_NAME, GENERAL, LEAST_SHARE, choices, names_of
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair, Positive, Share, UserData, Within, added_field
 from privgp.types import Count as Rows
 
@@ -76,15 +90,24 @@ class Parameters:
     likelihood: Annotated[str, LIKELIHOODS] = added_field("gaussian")
     shares: tuple[Positive, ...] | None = added_field(None)
     columns: Inputs | None = added_field(None)
-    most_rows: Annotated[int, Within(1, LARGEST)] | None = added_field(None)
+    most_rows: Annotated[int, Within(1, MOST_ROWS)] | None = added_field(None)
     residuals: Annotated[str, STAGES] = added_field("auto")
 
     @property
-    def change(self) -> float | tuple[float, ...]:
-        """How far one person moves an output that is scaled to [-1, 1], or each of several."""
-        if are_several(self.y_bounds):
-            return tuple(cast(float, part.change) for part in self.parts())
+    def change(self) -> float:
+        """How far one person moves the one output, scaled to [-1, 1]."""
         return scale_change(self.max_change, cast(Pair, self.y_bounds))
+
+    @property
+    def private_inputs(self) -> bool:
+        """Whether inputs are private too."""
+        return UNITS[self.protect, False].private_inputs
+
+    @property
+    def most_nodes(self) -> float:
+        """How many inputs carry the function at most; infinite if no number was asked for."""
+        given = math.inf if self.inducing is None else self.inducing
+        return len(given) if isinstance(given, np.ndarray) else given
 
     def parts(self) -> tuple[Parameters, ...]:
         """The parameters that each output alone would have."""
@@ -112,7 +135,7 @@ class Parameters:
             "y_bounds": _pairs(given["y_bounds"]),
             "x_bounds": None if x_bounds is None else _pairs(x_bounds),
             "targets": target_points(given["targets"], columns),
-            "inducing": None if inducing is None else check_inducing_inputs(inducing, columns),
+            "inducing": _check_points(inducing, columns),
             "shares": None if given["shares"] is None else tuple(map(float, given["shares"])),
         }
         return cls(**{each.name: given[each.name] for each in fields(cls)} | converted)
@@ -162,6 +185,11 @@ class Parameters:
         """Whether outputs scatter about the function with their own variance."""
         return all(own.outcome().scatters for own in self.parts())
 
+    @property
+    def holds_inputs(self) -> bool:
+        """Whether a file of the release holds inputs of rows."""
+        return not self.private_inputs
+
     def labels(self) -> list[str] | None:
         """The declared classes as text; None where outputs are numbers."""
         return None
@@ -181,8 +209,7 @@ class Parameters:
         if self.columns is not None and self.columns.width != columns:
             raise ValueError("columns are broken.")
         target_points(self.targets, columns)
-        if self.inducing is not None:
-            check_inducing_inputs(self.inducing, columns)
+        _check_points(self.inducing, columns)
         if self.x_bounds is not None:  # one pair serves all columns
             every = None if np.ndim(self.x_bounds) == 1 else columns
             domain_pairs("bounds", self.x_bounds, every)
@@ -253,14 +280,14 @@ class MixedParameters(Parameters):
     estimator: ClassVar[str] = "PrivateGP"
     output_names: tuple[str, ...]
     exposures: tuple[str, ...]
-    outcomes: tuple[Parameters | LabelParameters, ...]
+    outcomes: tuple[Parameters | LabelParameters | DensityParameters, ...]
 
     @classmethod
     def from_outcomes(
         cls,
         given: Mapping[str, object],
         columns: int,
-        each: tuple[Parameters | LabelParameters, ...],
+        each: tuple[Parameters, ...],
         names: tuple[str, ...],
         exposures: tuple[str, ...],
     ) -> Self:
@@ -274,17 +301,23 @@ class MixedParameters(Parameters):
             replace(each, epsilon=self.epsilon, delta=self.delta) for each in self.outcomes
         )
 
-    @property
-    def change(self) -> tuple[float, ...]:
-        return tuple(cast(float, part.change) for part in self.outcomes)
-
     def arguments(self) -> dict[str, Any]:
         """What the constructor of ``PrivateGP`` takes."""
         named = zip(self.output_names, self.outcomes, self.exposures, strict=True)
         outcomes = {name: each.outcome(exposure or None) for name, each, exposure in named}
         given = super().arguments()
         kept = {name: given[name] for name in MIXED_ARGUMENTS}
-        return {**kept, "outcomes": outcomes}
+        protect = "outputs" if self.holds_inputs else "records"
+        return {**kept, "outcomes": outcomes, "protect": protect}
+
+    @property
+    def holds_inputs(self) -> bool:
+        return any(part.holds_inputs for part in self.outcomes)
+
+    def restate(self, stated: dict[str, object]) -> dict[str, object]:
+        for each in self.outcomes:
+            stated = each.restate(stated)
+        return stated
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
@@ -310,6 +343,7 @@ class DensityParameters(Parameters):
     """
 
     estimator: ClassVar[str] = "PrivateGPDensity"
+    holds_inputs: ClassVar[bool] = False
     bins: tuple[Annotated[int, Within(1, MOST_BINS)], ...]
     points: Rows
 
@@ -329,24 +363,28 @@ class DensityParameters(Parameters):
         given |= {"y_bounds": count_bounds(points), "max_change": REPLACED, "likelihood": "poisson"}
         return cls.of({**given, "bins": bins, "points": points}, len(domain))
 
+    def outcome(self, exposure: str | None = None) -> Outcome:
+        return Presence()
+
     @property
-    def grid(self) -> Grid:
+    def grid(self) -> PointBins:
         low, high = np.array(self.x_bounds).reshape(-1, 2).T
-        return Grid(low, high, self.bins)
+        return PointBins(low, high, self.bins, self.columns)
 
     def arguments(self) -> dict[str, Any]:
         """What the constructor of the estimator takes."""
         given = super().arguments()
         names = ("epsilon", "delta", "kernel", "columns", "hyperparameters", "mechanism")
         kept = {name: given[name] for name in names}
-        return {**kept, "x_bounds": self.x_bounds, "bins": self.bins[0]}
+        own = [n for n, is_number in zip(self.bins, self.grid.has_length, strict=True) if is_number]
+        return {**kept, "x_bounds": self.x_bounds, "bins": next(iter(own), None)}
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
         declared = (self.likelihood, self.max_change, self.protect, self.y_bounds)
         wanted = ("poisson", REPLACED, "outputs", count_bounds(self.points))
         fits = len(self.bins) == columns == len(np.array(self.x_bounds).reshape(-1, 2))
-        if declared != wanted or not fits or int(np.prod(self.bins)) > MOST_BINS:
+        if declared != wanted or not fits or len(self.grid.places) > MOST_BINS:
             raise ValueError("bins are broken.")
 
     def restate(self, stated: dict[str, Any]) -> dict[str, object]:
@@ -385,6 +423,11 @@ class MadeFor:
     groups: str | None = None
     exposure: str | None = added_field(None)
     weights: str | None = added_field(None)
+
+
+def _check_points(given: UserData, columns: int) -> int | Array | None:
+    """A number of inducing inputs, points of this many columns, or None."""
+    return None if given is None else check_inducing_inputs(given, columns)
 
 
 def _pairs(bounds: object) -> Any:

@@ -16,18 +16,15 @@ from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.designs.residuals import Residuals, scatters_of
-from privgp.plan.features.masses import FeatureRecords
-from privgp.plan.fingerprint import fingerprint
+from privgp.plan.features import FeatureRecords
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.rows import STREAMED
-from privgp.plan.kinds import Outputs, Records, Unbiased
-from privgp.plan.outcomes.exposures import Exposures
-from privgp.plan.outcomes.rates import Rates
+from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters, Parameters
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.question.outcomes import UNITS, Number, Outcome, Unit
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair
 
 
@@ -288,16 +285,13 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     asked.check_for(columns)
     for prior in part.priors:
         prior.check_for(columns)
-    public, counted = not unit_of(part).private_inputs, strategy.distinct_inputs is not None
-    streams = asked.inducing is not None or asked.most_rows is not None
-    streams = streams or part.rows > STREAMED  # where nobody has to ask
+    public = not unit_of(part).private_inputs
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
         and (strategy.change, part.kind.protect) == (asked.change, asked.protect)
-        and (counted or not public or streams)
-        and (not counted or _has_no_more_nodes(part, asked.inducing))
-        and (public or not counted)
+        and strategy.private_inputs != public
+        and (not public or len(part.functionals.nodes) <= asked.most_nodes)
         and len(strategy.matrix) == len(part.functionals.weights)
         and (not public or sums == asked.outcome().functions * len(strategy.matrix))
         and (names is None or len(names) == asked.inputs_of(columns))
@@ -305,7 +299,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and weights.shape == (targets,)
         and weights.min() >= 0.0 < weights.sum()
         and part.kind.fits(replace(part, asked=asked))
-        and (part.residuals is None or (public and counted and _has_scatter(part, asked)))
+        and (part.residuals is None or (public and _has_scatter(part, asked)))
     )
     if not fits:
         raise ValueError(NOT_TOGETHER)
@@ -313,14 +307,6 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
 
 def _has_scatter(part: Part, asked: Parameters) -> bool:
     """Whether outputs are numbers in memory that scatter about a posterior, from one bound to the other."""
-    plain = part.unit is None and part.unbiased is None and asked.labels() is None
+    plain = asked.outcome().has_squares and part.unbiased is None
     tally = getattr(part.strategy, "tally", None)
     return plain and part.strategy.change >= WHOLE and tally is None
-
-
-def _has_no_more_nodes(part: Part, inducing: int | Array | None) -> bool:
-    """Whether no more inputs carry the function than were asked for."""
-    if inducing is None:
-        return True
-    most = len(inducing) if isinstance(inducing, np.ndarray) else inducing
-    return len(part.functionals.nodes) <= most

@@ -17,8 +17,8 @@ from privgp.gp.threads import one_thread, threads_for
 from privgp.plan import accuracy, wording
 from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.inputs.tally import TALLIES
 from privgp.plan.parameters import MadeFor
 from privgp.plan.part import Part, check_part, hash_part, unit_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
@@ -46,7 +46,7 @@ from privgp.storage.archive import (
     unpack,
     write,
 )
-from privgp.storage.codec import Codec
+from privgp.storage.codec import Codec, fingerprint
 from privgp.types import Array, Positive
 
 if TYPE_CHECKING:
@@ -168,21 +168,30 @@ class Plan:
         return fingerprint(self.strategy.law, own, each)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write a .plan file, for approval and ``privgp.load_plan``; warns if it holds inputs."""
+        """Write a ``.plan`` file, for approval and for ``privgp.load_plan``. Warns if it holds inputs.
+
+        Parameters
+        ----------
+        path : str or path
+            A new file whose name ends in ``.plan``.
+        overwrite : bool, default False
+            Replace a file that exists.
+
+        """
         if any(part.earlier is not None for part in self.parts):
             raise ValueError("a plan that builds on an earlier release cannot be saved.")
         save_plan(self, path, overwrite=overwrite)
-        if self.parts[0].x_bounds is None:
+        if self.made_for is not None and self.made_for.parameters.holds_inputs:
             warnings.warn(NOTICE, UserWarning, stacklevel=2)
 
     def with_question(self, made_for: MadeFor, fingerprint: str = "") -> Self:
-        """The plan with what it was made for."""
+        """The plan with ``made_for``, what was asked, and the ``fingerprint`` of its rows."""
         pairs = zip(self.parts, made_for.parameters.parts(), strict=True)
         parts = tuple(replace(part, asked=own) for part, own in pairs)
         return replace(self, parts=parts, made_for=made_for, fingerprint=fingerprint)
 
     def with_noise_for(self, epsilon: float, delta: float) -> Self:
-        """The plan with the noise that its strategy needs; refused if it holds other noise."""
+        """The plan with the noise of its strategy at (``epsilon``, ``delta``); refused if it holds other noise."""
         self.strategy.check()
         noise = noise_of(self.strategy, epsilon, delta)
         held = (self.noise, *(part.noise for part in self.parts))
@@ -237,10 +246,22 @@ class Plan:
         return f"epsilon = {self.epsilon:g}, delta = {self.promised_delta:g}{pure}"
 
     def expected_std(self, X_new: Array, prior_range: float | None = None) -> Array:
-        """Std of f about the release, with privacy noise, over the models that were planned for.
+        """The expected standard deviation of the function about the release, privacy noise included.
 
-        Those are several lengthscales where hyperparameters are learned, else the given model.
-        ``prior_range=0.9``: two rows, the ends of this share of the hyperparameters' prior.
+        It is averaged over the models that were planned for: several lengthscales where hyperparameters are
+        learned, else the given model.
+
+        Parameters
+        ----------
+        X_new : array (points, inputs)
+            Where to evaluate.
+        prior_range : float, optional
+            Instead, the ends of this share of the hyperparameters' prior: two rows.
+
+        Returns
+        -------
+        array (points,) or (2, points)
+
         """
         each = (accuracy.expected_std(part, X_new, prior_range) for part in self.parts)
         return np.asarray(one_or_array(each))
@@ -280,14 +301,13 @@ class Plan:
     def can_plan_again(self) -> bool:
         """Whether the plan holds what it was made for, so that ``at`` can plan again."""
         first = self.parts[0]
-        exact = first.x_bounds is not None or first.strategy.distinct_inputs is not None
-        return exact and self.made_for is not None and first.earlier is None
+        return self.made_for is not None and first.earlier is None
 
     def at(self, epsilon: float) -> Plan:
         """The plan for the same inputs, groups and parameters at another epsilon.
 
-        Planned again, its noise distribution may differ. With inducing inputs, whose plan does not
-        hold the rows: the same measurement with the noise it would need.
+        Planned again, its noise distribution may differ. A plan that builds on earlier measurements
+        does not hold these: the same measurement with the noise it would need.
         """
         if self.can_plan_again:
             return plan_again(self, epsilon)
@@ -323,7 +343,18 @@ class Plan:
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
-        """The error to expect against epsilon, as a figure with a panel for every output."""
+        """Draw the expected error against epsilon, with a panel for every output.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw. Default: a new figure.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        """
         from privgp.plan.picture import plot_plan  # slow to import
 
         return plot_plan(self, ax)
@@ -399,8 +430,8 @@ def plan_again(plan: Plan, epsilon: float) -> Plan:
     made = plan.made_for
     if made is None or not plan.can_plan_again:
         raise ValueError(
-            "a plan with inducing inputs does not hold the rows it was made for: plan again with a "
-            "model that has this epsilon."
+            "a plan that builds on earlier measurements does not hold these: plan again with a model "
+            "that has this epsilon."
         )
     check_budget(epsilon, plan.delta, pure=True)
     asked = replace(made.parameters, epsilon=float(epsilon))
@@ -443,7 +474,7 @@ def _noises(strategy: AnyStrategy | JointSums, noise: Noise) -> tuple[Noise, ...
 
 # Files
 
-CODEC = Codec(Plan, "plan", KERNELS)
+CODEC = Codec(Plan, "plan", {**KERNELS, **TALLIES})
 
 
 def save_plan(plan: Plan, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -466,9 +497,25 @@ def pack_plan(plan: Plan) -> bytes:
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
-    """The plan of a .plan file, which ``fit(X, y, plan=plan)`` takes like the one that was saved. A
-    damaged file, or noise or weights beyond its budget, raise ``DamagedFile``, a ValueError.
-    ``fit`` refuses a plan made for other rows or parameters."""
+    """Load a ``.plan`` file, for ``fit(X, y, plan=plan)``.
+
+    ``fit`` refuses a plan that was made for other rows or parameters.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    DamagedFile
+        A ValueError: the file is damaged, or its noise or weights do not fit its budget.
+
+    """
     with damage_of(path):
         return unpack_plan(read(path))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Annotated, Protocol, Self
+from typing import Annotated, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class Strategy(Protocol):
     matrix : B, the weights of what is summed
     rows : how many outputs, records or people there are; public
     distinct_inputs : how many public ones; None if they are private or not counted
+    holds_rows : whether it holds all that a plan is made from: the rows, or a declared domain
     size : how many numbers are measured
     change : by how much a person changes an output in [-1, 1] at most
 
@@ -79,6 +80,8 @@ class Strategy(Protocol):
     def rows(self) -> int: ...
     @property
     def distinct_inputs(self) -> int | None: ...
+    @property
+    def holds_rows(self) -> bool: ...
     @property
     def size(self) -> int: ...
     @property
@@ -120,6 +123,8 @@ Change = Annotated[float, Within(np.finfo(float).tiny, WHOLE)]  # of an output i
 class Sums:
     """Sums, the energy last where it has a weight, under noise of one std: how they are read."""
 
+    holds_rows: ClassVar[bool] = True
+    private_inputs: ClassVar[bool] = False
     energy_weight: float
     change: Change = WHOLE
 
@@ -149,10 +154,6 @@ class Sums:
         std = self.sum_std(noise.std) * half_width
         laplace = counts is None and noise.law == LAPLACE  # others are sums of several numbers
         return Measurement(sums * half_width, std, *energy, counts, laplace, centre=self.centre)
-
-    def describe_inputs(self, count: int) -> str:
-        """Which inputs carry the function, in words."""
-        return f"at {count} distinct inputs"
 
     def reach(self) -> Array:
         """How far each person can move the sums: all alike where nothing tells people apart, (1,)."""

@@ -1,4 +1,4 @@
-"""What is measured about a person: a number between bounds, a count, or a label.
+"""What is measured about a person: a number between bounds, a count, a label, or where they are.
 
 An outcome is declared without looking at the data. It states the bounds or classes, so that values
 outside them are clipped or counted in no class. It also states how many functions are learned of it,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from privgp.types import Pair
 
 
-REGRESSOR, CLASSIFIER = "PrivateGPRegressor", "PrivateGPClassifier"
+REGRESSOR, CLASSIFIER, POINTS = "PrivateGPRegressor", "PrivateGPClassifier", "PrivateGPDensity"
 UNKNOWN_HIGH = (
     "Count needs high, the largest plausible count, such as Count(high=50): larger counts are clipped "
     "to it, and plans expect rates of about half of it."
@@ -118,6 +118,8 @@ class Outcome(Protocol):
         Whether values scatter about the function with their own variance.
     bounds : tuple of (low, high)
         The declared bounds, if any.
+    column : bool
+        Whether a column of the table holds it.
     wording : Wording
 
     """
@@ -136,6 +138,8 @@ class Outcome(Protocol):
     def scatters(self) -> bool: ...
     @property
     def bounds(self) -> tuple[Pair, ...]: ...
+    @property
+    def column(self) -> bool: ...
     @property
     def wording(self) -> Wording: ...
     def within(self) -> str:
@@ -172,26 +176,31 @@ class Number:
     has_rate: ClassVar[bool] = False
     has_squares: ClassVar[bool] = True
     scatters: ClassVar[bool] = True
+    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = NUMBER_WORDING
     low: float
     high: float
 
     @classmethod
     def of(cls, bounds: Pair, max_change: float | None, exposure: str | None) -> Number:
-        """From the parameters of a regressor."""
+        """From the parameters ``bounds``, ``max_change`` and ``exposure`` of a regressor."""
         return cls(*bounds)
 
     @property
     def bounds(self) -> tuple[Pair, ...]:
+        """(low, high), public."""
         return ((self.low, self.high),)
 
     def within(self) -> str:
+        """The declared range, in words."""
         return f"in [{self.low:g}, {self.high:g}]"
 
     def describe_declaration(self) -> str:
+        """What the custodian declared, in words."""
         return f"outputs {self.within()}"
 
     def parameters(self, protect: str) -> dict[str, object]:
+        """The parameters of an estimator for this outcome, given what to ``protect``."""
         return {"y_bounds": (self.low, self.high)}
 
 
@@ -218,6 +227,7 @@ class Count:
     has_rate: ClassVar[bool] = True
     has_squares: ClassVar[bool] = False
     scatters: ClassVar[bool] = True
+    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = COUNT_WORDING
     max_change: float | None = 1.0
     high: float | None = None
@@ -226,25 +236,29 @@ class Count:
 
     @classmethod
     def of(cls, bounds: Pair, max_change: float | None, exposure: str | None) -> Count:
-        """From the parameters of a regressor."""
+        """From the parameters ``bounds``, ``max_change`` and ``exposure`` of a regressor."""
         if bounds[0] < 0:
             raise ValueError("likelihood='poisson' is for counts: y_bounds must not be negative.")
         return cls(max_change, bounds[1], exposure, low=bounds[0])
 
     @property
     def bounds(self) -> tuple[Pair, ...]:
+        """(low, high), public."""
         return () if self.high is None else ((self.low, self.high),)
 
     def within(self) -> str:
+        """The declared range, in words."""
         return f"in [{self.low:g}, {self.high:g}]"
 
     def describe_declaration(self) -> str:
+        """What the custodian declared, in words."""
         return f"outputs {self.within()}"
 
     def parameters(self, protect: str) -> dict[str, object]:
+        """The parameters of an estimator for this outcome, given what to ``protect``."""
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
-        change = None if protect == "records" else self.max_change
+        change = UNITS[protect, False].change_of_unit(self.max_change)
         return {"y_bounds": (self.low, self.high), "likelihood": "poisson", "max_change": change}
 
 
@@ -265,6 +279,7 @@ class Label:
     has_squares: ClassVar[bool] = False
     scatters: ClassVar[bool] = False
     bounds: ClassVar[tuple[Pair, ...]] = ()
+    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = LABEL_WORDING
     classes: tuple[Any, ...]
 
@@ -277,13 +292,43 @@ class Label:
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     def within(self) -> str:
+        """The declared classes, in words."""
         return f"one of {', '.join(map(str, self.classes))}"
 
     def describe_declaration(self) -> str:
+        """What the custodian declared, in words."""
         return f"declared classes {', '.join(map(str, self.classes))}"
 
     def parameters(self, protect: str) -> dict[str, object]:
+        """The parameters of an estimator for this outcome, given what to ``protect``."""
         return {"classes": list(self.classes)}
+
+
+@dataclass(frozen=True)
+class Presence:
+    """That a record is there: where records lie is private, and nothing else is measured of them.
+
+    What is released is the number of records per unit of length, area or volume of the declared domain.
+    """
+
+    estimator: ClassVar[str] = POINTS
+    exposure: ClassVar[None] = None
+    functions: ClassVar[int] = 1
+    has_rate: ClassVar[bool] = True
+    has_squares: ClassVar[bool] = False
+    scatters: ClassVar[bool] = True
+    bounds: ClassVar[tuple[Pair, ...]] = ()
+    column: ClassVar[bool] = False
+    wording: ClassVar[Wording] = COUNT_WORDING
+
+    def within(self) -> str:
+        return "one for every record"
+
+    def describe_declaration(self) -> str:
+        return "records that are counted where they lie"
+
+    def parameters(self, protect: str) -> dict[str, object]:
+        return {}
 
 
 # What a regressor's outputs are, by its parameter ``likelihood``.
@@ -335,6 +380,11 @@ class Unit:
     def assumed(self, wording: Wording) -> tuple[str, ...]:
         """What a guarantee assumes of an outcome with this wording."""
         return self.assumptions or wording.assumptions
+
+    def change_of_unit(self, change: float | None) -> float | None:
+        """How much one person changes one output, as it is declared; None where a whole record is
+        replaced."""
+        return None if self.private_inputs else change
 
     def limit_change(
         self, wording: Wording, change: float | None

@@ -189,6 +189,36 @@ TABLE = (
 BY_NAME = {each.name: each for each in TABLE}
 
 
+@dataclass(frozen=True)
+class Reconstruction:
+    """How a release is made from what was measured.
+
+    Attributes
+    ----------
+    averages : bool
+        Whether it is a posterior, over hyperparameters that can be learned.
+    at_targets : bool
+        Whether it is the values at the targets, of outputs that all weigh alike.
+    objective : str
+        What is then minimised where the default objective was left.
+
+    """
+
+    averages: bool
+    at_targets: bool
+    objective: str
+
+    def choose_objective(self, given: str) -> str:
+        """The objective that was asked for, or this reconstruction's own where the default was left."""
+        return self.objective if given == BY_NAME["objective"].default else given
+
+
+RECONSTRUCTIONS: Mapping[str, Reconstruction] = {
+    "posterior": Reconstruction(averages=True, at_targets=False, objective="posterior"),
+    "unbiased": Reconstruction(averages=False, at_targets=True, objective="trace"),
+}
+
+
 def choices(name: str) -> tuple[str, ...]:
     """The words that a parameter may be."""
     values = BY_NAME[name].values

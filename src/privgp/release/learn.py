@@ -16,17 +16,15 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, rougher
 from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
-from privgp.plan.features.features import Features
-from privgp.plan.fingerprint import fingerprint
+from privgp.plan.features import Features
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.outcomes.links import LABEL_VARIANCE, latent_prior
+from privgp.plan.labels import LABEL_VARIANCE, latent_prior
 from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan, split_numbers
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.at_targets import AtTargets
-from privgp.release.classes import outcomes_of
+from privgp.release.answers import AtTargets, outcomes_of
 from privgp.release.parts import Function, Part, answer_of, bin_counts
 from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsAtPoints, RecordsInBins
@@ -39,6 +37,7 @@ from privgp.release.spendings import (
     as_one,
     combine_guarantees,
 )
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Integers, UserData
 
 Models = tuple[Hyperparameters, ...]

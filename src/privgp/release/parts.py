@@ -17,9 +17,9 @@ from privgp.gp.priors import Hyperparameters
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.at_targets import Answer, AtTargets, Cloaked
+from privgp.question.parameters import RECONSTRUCTIONS
+from privgp.release.answers import Answer, AtTargets, Cloaked, Probabilities, outcomes_of
 from privgp.release.certificate import steps_of, validate_file
-from privgp.release.classes import Probabilities, outcomes_of
 from privgp.release.rates import RatePosterior, rate_posterior
 from privgp.release.spendings import AnySpending, Spending, as_one, combine_guarantees
 from privgp.storage.archive import DamagedFile, require
@@ -190,11 +190,11 @@ class Part:
     def check_for(self, columns: int, asked: Parameters) -> None:
         """Refuse what does not belong together, as only a file can have it."""
         require(self.functionals.nodes.shape[1] == columns, "its number of columns is broken")
-        _check_bins(self.functionals, self.measurement, records=asked.protect == "records")
+        _check_bins(self.functionals, self.measurement, records=asked.private_inputs)
         outcome = asked.outcome()
         require((self.unit_rate is not None) == outcome.has_rate, "its unit of rates is broken")
-        made, unbiased = self.at_targets, asked.reconstruct == "unbiased"
-        require((made is not None) == unbiased, "its parameters are not those of its release")
+        made, wanted = self.at_targets, RECONSTRUCTIONS[asked.reconstruct].at_targets
+        require((made is not None) == wanted, "its parameters are not those of its release")
         if made is not None:
             require(made.noise_variance == self.noise_variance, "its noise variance is broken")
             require(bool(np.all(made.model_variance >= 0.0)), "its variance is broken")

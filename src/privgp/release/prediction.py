@@ -12,7 +12,7 @@ import numpy as np
 
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import LabelParameters
-from privgp.release.classes import Probabilities
+from privgp.release.answers import Probabilities
 from privgp.release.release import Release
 from privgp.types import Array
 

@@ -1,5 +1,6 @@
 """From noisy counts and sums to functionals of f and maps of the inputs. Post-processing."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Self
@@ -15,11 +16,10 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
-from privgp.plan.features.features import Features
-from privgp.plan.features.masses import TOTAL_PRECISION, feature_functionals, precision_of
+from privgp.plan.features import TOTAL_PRECISION, Features, feature_functionals, precision_of
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import RANK_SHARES
-from privgp.plan.outcomes.links import outcome_model
+from privgp.plan.labels import outcome_model
 from privgp.types import Array
 
 
@@ -68,14 +68,7 @@ def part_ranked_by_counts(
         width = bins.high[j] - bins.low[j]
         knots.append(np.linspace(bins.low[j], bins.high[j], parts + 1))
         ranks.append(bins.low[j] + width * below / below[-1])
-    edges, places = np.column_stack(knots), np.column_stack(ranks)
-    plain, widths = (None, ()) if inputs is None else (inputs.plain_coordinates, inputs.widths)
-    maps = [InputMap(share, edges, places, plain) if share else InputMap() for share in RANK_SHARES]
-    maps = maps[: 1 if plain and len(plain) == len(knots) else None]
-    free = prior.noise_free
-    return tuple(
-        prior_about(replace(prior.start, input_map=m), noise_free=free, widths=widths) for m in maps
-    )
+    return _priors_on_ranks(prior, knots, ranks, inputs)
 
 
 ROUNDS = 12
@@ -193,6 +186,13 @@ def part_ranked_by_masses(
         at = np.linspace(low, high, KNOTS)
         knots.append(at)
         ranks.append(low + (high - low) * np.interp(at, places, shares))
+    return _priors_on_ranks(prior, knots, ranks, inputs)
+
+
+def _priors_on_ranks(
+    prior: Prior, knots: Sequence[Array], ranks: Sequence[Array], inputs: Inputs | None
+) -> tuple[Prior, ...]:
+    """One prior per map that blends coordinates with these ranks of theirs."""
     edges, places = np.column_stack(knots), np.column_stack(ranks)
     plain, widths = (None, ()) if inputs is None else (inputs.plain_coordinates, inputs.widths)
     maps = [InputMap(share, edges, places, plain) if share else InputMap() for share in RANK_SHARES]

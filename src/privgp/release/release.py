@@ -14,9 +14,9 @@ from privgp.gp.kernels.registry import KERNELS
 from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.parameters import AnyParameters
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.at_targets import Answer
+from privgp.question.parameters import RECONSTRUCTIONS
+from privgp.release.answers import Answer, Probabilities
 from privgp.release.certificate.document import core_of, hash_of, holder_fields
-from privgp.release.classes import Probabilities
 from privgp.release.parts import Part, answer_of, check_facts, check_total
 from privgp.release.spendings import Spending
 from privgp.storage.archive import DamagedFile, dump, parse, require
@@ -167,6 +167,20 @@ class Release:
         """What every outcome has: the value itself of one without a name, else all of them joined."""
         return each[0] if self.output_names is None else join(each)
 
+    def attributes_of_fit(self) -> dict[str, object]:
+        """What an estimator shows of it: of one outcome without a name its values, else one for each."""
+        first = [part.models[0] for part in self.parts]
+        kernels, maps = tuple(m.kernel for m in first), tuple(m.input_map for m in first)
+        asked = zip(self.parameters.parts(), self.parts, strict=True)
+        noises = tuple(part.noise_variance if own.scatters else None for own, part in asked)
+        answer, measured = self.answers[0], self.parts[0].functionals
+        alone = {"kernel_": kernels[0], "input_map_": maps[0], "release_": answer}
+        alone |= {"functionals_": measured, "noise_variance_": noises[0]}
+        each = {"kernel_": kernels, "input_map_": maps, "noise_variance_": noises}
+        named = {**each, "output_names_": self.output_names}
+        shown = self.collect([alone], lambda _: named)
+        return {name: value for name, value in shown.items() if value is not None}
+
     def with_facts(self, facts: Facts | Planned, guarantee: Guarantee | None = None) -> Release:
         """The same numbers with other facts, or another guarantee."""
         made = replace(self, facts=cast(Facts, facts), guarantee=guarantee or self.guarantee)
@@ -193,7 +207,8 @@ class Release:
             require(count == len(names), "its outputs are not one per pair")
             require(len({*names}) == count, "its outputs do not have their own names")
             check_output_shares(asked.shares, count)
-            require(asked.reconstruct == "posterior", "its parameters are not those of its release")
+            averages = RECONSTRUCTIONS[asked.reconstruct].averages
+            require(averages, "its parameters are not those of its release")
         named = asked.inputs_of(self.columns)
         fits = self.names is None or len(self.names) == named
         require(fits, "its column names are not one per column")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from privgp.gp.measurement import Measurement, add, average
 from privgp.plan.choice import OfRecords
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.guarantee import Guarantee, compose, in_parallel
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Count, NotNegative, Positive, Within, added_field
 
 FROM_THEM = "; everything else is computed from them"
@@ -257,3 +258,9 @@ def _of_batch(batch: Sequence[Spending]) -> Guarantee:
         assumptions=(*whole.assumptions, batch[0].same),
         mechanism=f"{len(guarantees)} measurements of the same rows: {each}{FROM_THEM}",
     )
+
+
+def utc(date: datetime) -> str:
+    if date.tzinfo is None:
+        raise ValueError("date must have a time zone.")
+    return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

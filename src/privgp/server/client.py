@@ -78,7 +78,7 @@ class Client:
         return list(self._ask("GET", "/api/datasets"))
 
     def dataset(self, name: str) -> Json:
-        """One dataset."""
+        """The dataset of this ``name``."""
         return dict(self._ask("GET", f"/api/datasets/{quote(name, safe='')}"))
 
     def register(
@@ -111,7 +111,7 @@ class Client:
         return dict(self._ask("POST", "/api/datasets", body))
 
     def ledger(self, name: str) -> Json:
-        """What was charged to a dataset, approved and rejected, in the order of the chain."""
+        """The charges, approvals and rejections of the dataset ``name``, in the order of the chain."""
         return dict(self._ask("GET", f"/api/datasets/{quote(name, safe='')}/ledger"))
 
     def public_key(self) -> str:

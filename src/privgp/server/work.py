@@ -20,7 +20,7 @@ from privgp.ledger.account import Account
 from privgp.ledger.chain import Entry
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
-from privgp.models.density.bounds import private_bounds
+from privgp.models.bounds import private_bounds
 from privgp.models.load import estimator_for, pack_model, unpack_model
 from privgp.models.published import Published
 from privgp.models.rows.tables import rehearsal_inputs

@@ -10,20 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import numpy as np
 import polars as pl
 
-from privgp.tables.parser import (
-    PLAIN,
-    Layout,
-    TableError,
-    count_rows,
-    is_csv,
-    read_header,
-    read_rows,
-)
+from privgp.tables.parser import PLAIN, Layout, count_rows, is_csv, read_header, read_rows
 from privgp.tables.texts import use_decimal_points
-from privgp.types import Integers
+from privgp.types import TableError
 
 ENDINGS = (".csv", ".parquet")
 BATCH = 2**16  # rows that are read at a time
@@ -163,37 +154,6 @@ class Files:
             for place in range(start, end, size):
                 last = min(place + size, end)
                 yield before + place, file.path, file.read(wanted, place, last)
-            before += file.rows
-
-    def take_batches(
-        self, wanted: Sequence[str], places: Integers
-    ) -> Iterator[tuple[slice, str, pl.DataFrame]]:
-        """The rows at ascending places.
-
-        Parameters
-        ----------
-        wanted
-            The columns.
-        places
-            Ascending, of all files together.
-
-        Yields
-        ------
-        which, path, frame
-            Which of the places these rows are, the file they are in, and a table.
-
-        """
-        before = 0
-        for file in self.files:
-            for start in range(0, file.rows, BATCH):
-                end = min(start + BATCH, file.rows)
-                edges = np.searchsorted(places, [before + start, before + end])
-                here = slice(int(edges[0]), int(edges[1]))
-                if here.stop > here.start:
-                    local = places[here] - before
-                    low, high = int(local[0]), int(local[-1]) + 1
-                    frame = file.read(wanted, low, high)
-                    yield here, file.path, frame[(local - low).tolist()]
             before += file.rows
 
 

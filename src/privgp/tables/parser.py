@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from privgp.types import TableError
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -32,13 +34,6 @@ QUOTES = "write the field in double quotes, and every double quote in it twice"
 Read = TypeVar("Read")
 _lock = threading.Lock()
 _reading: list[int] = []  # the error stream that was set aside, then one entry per further reader
-
-
-class TableError(ValueError):
-    """What is wrong with a table, in a sentence that holds no private cell.
-
-    Names of what may be declared stand between backticks: the command writes them as options.
-    """
 
 
 class EncodingError(TableError):

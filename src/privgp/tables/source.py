@@ -12,8 +12,9 @@ import polars as pl
 
 from privgp.tables import parser
 from privgp.tables.files import File, Files, open_files, stamp_of
-from privgp.tables.parser import PLAIN, EncodingError, Layout, TableError, list_names
+from privgp.tables.parser import PLAIN, EncodingError, Layout, list_names
 from privgp.tables.texts import has_decimal_comma
+from privgp.types import TableError
 
 DELIMITERS = ",;\t|"  # in the order in which they are tried on a header
 SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for a date format: how many are a second

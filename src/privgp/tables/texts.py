@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from privgp.tables.parser import TableError
+from privgp.types import TableError
 
 # how tables write that there is no value
 NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}

@@ -12,9 +12,18 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from privgp.types import Array, Column, Integers, Table, UserData
-from privgp.vault.masked import Sealed, unseal
 from privgp.vault.validate import check_output_columns, check_outputs
-from privgp.vault.values import NUMBER, TEXT, column, has_no_value, is_plain, label, read_label
+from privgp.vault.values import (
+    NUMBER,
+    TEXT,
+    Sealed,
+    column,
+    has_no_value,
+    is_plain,
+    label,
+    read_label,
+    unseal,
+)
 
 NO_CLASS = -1.0
 SOME = "y must have a label in every row, without NaN or infinity."

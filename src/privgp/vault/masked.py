@@ -2,71 +2,13 @@
 from workers masked. Anyone who sees a masked sum on a wire or in a worker's memory, or on the disk that it
 was moved to, sees uniform numbers. Masks add up like the sums, and are taken off the total."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import shake_256
-from inspect import currentframe
 from secrets import token_bytes
-from typing import Any, NoReturn
 
 import numpy as np
 
 from privgp.types import Integers
-
-
-class Sealed:
-    """Private values, checked, which only the vault opens. Their number is public, and their names.
-
-    Parameters
-    ----------
-    values : object
-        The private values.
-    rows : int
-        How many rows they have.
-    columns : tuple of str, optional
-        The names of several columns.
-
-    """
-
-    __slots__ = ("_open", "columns", "rows")
-    _open: Callable[[], Any]
-    rows: int
-    columns: tuple[str, ...]
-
-    def __init__(self, values: object, rows: int, columns: tuple[str, ...] = ()) -> None:
-        def open_values() -> Any:
-            _check_caller()
-            return values
-
-        for name, value in (("_open", open_values), ("rows", rows), ("columns", columns)):
-            object.__setattr__(self, name, value)
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def __repr__(self) -> str:
-        return "Sealed(...)"
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("private values are sealed once.")
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise TypeError("private values are neither copied nor stored.")
-
-
-def unseal(given: object) -> Any:
-    """Private values as they are, for the vault alone; what is not sealed is handed back."""
-    if not isinstance(given, Sealed):
-        return given
-    _check_caller()
-    return given._open()
-
-
-def _check_caller() -> None:
-    """Refuse whatever calls the calling function, unless it is of the vault."""
-    caller: Any = currentframe()
-    if not caller.f_back.f_back.f_globals["__name__"].startswith("privgp.vault."):
-        raise TypeError("private values are opened in the vault alone.")
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,27 +2,28 @@
 release. ``exact`` knows every kind of strategy; a new one registers how it is computed."""
 
 from collections.abc import Callable, Iterable
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
+from opendp import measurements
+from opendp.domains import atom_domain, vector_domain
+from opendp.metrics import l1_distance, l2_distance
+from opendp.mod import enable_features
 
 from privgp.gp.features import pack_symmetric, unit_features
 from privgp.gp.measurement import Measurement
 from privgp.gp.threads import one_thread
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
-from privgp.plan.features.features import Features
-from privgp.plan.outcomes.labels import ClassGroupSums, ClassSums
+from privgp.plan.features import Features
+from privgp.plan.labels import ClassGroupSums, ClassSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.plan.together import JointSums
-from privgp.privacy.noise import Noise
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
 from privgp.types import Array, Column, Pair, Random, UserData
 from privgp.vault.grouped.totals import AllTotals, Totals
 from privgp.vault.labels import shares_about_even, shares_of_each
-from privgp.vault.masked import Sealed, unseal
-from privgp.vault.noise import add_noise
 from privgp.vault.people import shares
-from privgp.vault.tables import bin_of
 from privgp.vault.validate import (
     check_output_columns,
     check_outputs,
@@ -30,10 +31,66 @@ from privgp.vault.validate import (
     clip_outputs,
     person_ids,
 )
+from privgp.vault.values import Sealed, unseal
 
-Centre = tuple[
-    Array, float
-]  # a public curve at every row, and the width that residuals are clipped to
+enable_features("contrib")
+
+
+def add_noise(values: Array, noise: Noise, rng: Random = None) -> Array:
+    """Round to the lattice and add the noise that protects; with a generator, simulate it.
+
+    OpenDP's samplers are exact. They take NaN for 0, infinity for the largest number, and a
+    wrong length without a word, so all three are refused here first. A simulation is ordinary
+    floating-point noise of the same scale: reproducible, and not for release.
+
+    Parameters
+    ----------
+    values
+        (size,), private.
+    noise
+        How much, and on which lattice.
+    rng
+        Generator of a simulation; None for cryptographic randomness.
+
+    Raises
+    ------
+    ValueError
+        The values have a wrong size or are not finite; nothing was drawn.
+    RuntimeError
+        The sampler failed after noise was drawn: the budget counts as spent.
+
+    """
+    if values.shape != (noise.size,) or not np.all(np.isfinite(values)):
+        raise ValueError("the measurement has a wrong size or is not finite; nothing was released.")
+    if rng is not None:
+        return np.asarray(values + SIMULATED[noise.law](rng, 0.0, noise.scale, noise.size))
+    sampler = _sampler(noise.law, noise.size, noise.scale, noise.exponent)
+    released = np.array(sampler(values.tolist()), dtype=float)
+    if released.shape != (noise.size,) or not np.all(np.isfinite(released)):
+        raise RuntimeError("the sampler failed after noise was drawn: count the budget as spent.")
+    return released
+
+
+@lru_cache(maxsize=16)
+def _sampler(law: str, size: int, scale: float, exponent: int) -> Any:
+    """Rounds numbers and adds noise. It holds no randomness itself: every call draws anew."""
+    make, distance = PROTECTING[law]
+    numbers = vector_domain(atom_domain(T=float, nan=False), size=size)
+    return make(numbers, distance(T=float), scale=scale, k=exponent)
+
+
+PROTECTING: dict[str, Any] = {
+    GAUSSIAN: (measurements.make_gaussian, l2_distance),
+    LAPLACE: (measurements.make_laplace, l1_distance),
+}
+SIMULATED: dict[str, Any] = {
+    GAUSSIAN: np.random.Generator.normal,
+    LAPLACE: np.random.Generator.laplace,
+}
+
+
+# a public curve at every row, and the width that residuals are clipped to
+Centre = tuple[Array, float]
 
 
 def measure(
@@ -221,7 +278,7 @@ def _over_bins(
     """Sums over bins of what a record's output adds; inputs are projected onto the domain.
     ``number``: what that is of a number."""
     inputs, u, weights = _records(bins, data, bounds)
-    index = bin_of(inputs, bins.low, bins.high, bins.shape)
+    index = bins.of(inputs)
     values = _values(bins, u, number, shares_of_each)
     counted = values if weights is None else (each * weights for each in values)
     parts = [bins.matrix @ np.bincount(index, each, minlength=bins.count) for each in counted]

@@ -1,24 +1,21 @@
 """Private columns of a table in files, and whose rows they are: read by the worker on the rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.rows import Chunk
 from privgp.tables.files import Files
 from privgp.tables.table import Table, join_cells
 from privgp.types import Array, Integers, UserData
 from privgp.vault.grouped.totals import FileOutcomes
 from privgp.vault.labels import values_of
-from privgp.vault.masked import Sealed
 from privgp.vault.people import person_codes
-from privgp.vault.stream import PrivateRows
 from privgp.vault.tables import WRONG as WRONG_KINDS
 from privgp.vault.validate import column_numbers
-from privgp.vault.values import label, read_label
+from privgp.vault.values import Sealed, label, read_label
 
 WRONG = "the output column must hold a finite number in every row."
 WRONG_INPUTS = "the input columns must hold a finite number in every row."
@@ -27,15 +24,11 @@ NOT_ONE = "y must be one-dimensional, one value for each row of X."
 NOBODY = "the column of groups must name a person in every row."
 ANOTHER = "y must be the output of the table whose inputs are X."
 CHANGED = "the table was changed while it was read. Nothing was released."
-WITH_PEOPLE = [("value", np.float64), ("person", np.int64)]
 
 
 @dataclass(frozen=True)
 class TableOutput:
     """The outputs in some columns of a table in files: private.
-
-    Those of one column are numbers that can be streamed: never in memory except for the chunk that
-    is worked on. The others are gathered.
 
     Attributes
     ----------
@@ -59,38 +52,6 @@ class TableOutput:
             raise ValueError(NOT_ONE)
         return self.names[0]
 
-    def beside(self, rows: Any, number: int) -> Sequence[PrivateRows]:
-        """The blocks of public rows, each with where its private outputs are.
-
-        Parameters
-        ----------
-        rows
-            Public rows of the same files.
-        number
-            Number of blocks.
-
-        """
-        if not hasattr(rows, "files") or rows.files != self.files:
-            raise ValueError(ANOTHER)
-        return [PrivateRows(part, self) for part in rows.parts(number)]
-
-    def chunks(self, rows: Any) -> Iterator[tuple[Chunk, object]]:
-        """Every chunk of rows with its outputs; refused if the people of the rows have changed."""
-        if rows.persons is None:
-            yield from rows.beside((self.name,), self.read)
-            return
-
-        def read(table: Any) -> Any:
-            held = np.empty(table.height, dtype=WITH_PEOPLE)
-            held["value"], held["person"] = self.read(table), _people(table[rows.people])
-            return held
-
-        # Whose rows they are was read before: it must be true of the rows that are multiplied.
-        for chunk, held in rows.beside((self.name, rows.people), read):
-            if not np.array_equal(held["person"], chunk.people):
-                raise ValueError(CHANGED)
-            yield chunk, held["value"]
-
     def check(self) -> None:
         """Refuse cells that are no finite number; what is spent later is then not spent in vain."""
         for _, _, table in self.files.batches((self.name,)):
@@ -107,8 +68,8 @@ class TableOutput:
         """The outputs in a frame, (rows,)."""
         return column_values(table[self.name])
 
-    def reader(self, classes: Sequence[object] | None) -> "Reading":
-        """From a frame to the outcomes of its rows.
+    def reader(self, classes: Sequence[object] | None) -> "NumberReading | LabelReading":
+        """From frames to the outcomes of their rows.
 
         Parameters
         ----------
@@ -116,7 +77,7 @@ class TableOutput:
             The declared classes, where outcomes are labels; None: they are numbers.
 
         """
-        return Reading(self.names, None if classes is None else tuple(classes))
+        return LabelReading(self.names, tuple(classes)) if classes else NumberReading(self.names)
 
 
 def seal_files(
@@ -143,18 +104,43 @@ def seal_files(
 
 
 @dataclass(frozen=True, repr=False)
-class Reading:
-    """The outcomes in a frame, (rows, columns): numbers, or what stands for a label."""
+class NumberReading:
+    """Numbers in frames under these names."""
 
     names: tuple[str, ...]
-    classes: tuple[Any, ...] | None
 
-    def __call__(self, table: Any) -> Array:
-        if self.classes is None:
-            return np.column_stack([column_values(table[name]) for name in self.names])
-        (name,) = self.names
-        labels = _labels(table[name], self.classes)
+    def __call__(self, table: UserData) -> Array:
+        """The outcomes in a frame, (rows, columns)."""
+        return np.column_stack([column_values(table[name]) for name in self.names])
+
+    def gather(self, frames: Sequence[UserData]) -> Sealed:
+        """All of them, as ``fit`` takes them from memory."""
+        found = _numbers(frames, self.names)
+        alone = len(self.names) == 1
+        names = () if alone else self.names
+        return Sealed(found.values[:, 0] if alone else found, len(found.values), names)
+
+
+@dataclass(frozen=True, repr=False)
+class LabelReading:
+    """Labels in frames, in a column of this one name."""
+
+    names: tuple[str, ...]
+    classes: tuple[object, ...]
+
+    def __call__(self, table: UserData) -> Array:
+        """What stands for the labels in a frame, (rows, 1)."""
+        labels = self._labels(table)
         return values_of(labels, self.classes, len(labels))[:, None]
+
+    def gather(self, frames: Sequence[UserData]) -> Sealed:
+        """All of them, as ``fit`` takes them from memory."""
+        labels = [each for frame in frames for each in self._labels(frame)]
+        return Sealed(labels, len(labels))
+
+    def _labels(self, table: UserData) -> list[object]:
+        (name,) = self.names
+        return _labels(table[name], self.classes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,13 +203,7 @@ def gather_outputs(
         if codes is None or not np.array_equal(now, codes):
             raise ValueError(CHANGED)
     outputs.refuse_changes()
-    if classes is not None:
-        labels = [each for frame in frames for each in _labels(frame[outputs.name], classes)]
-        return Sealed(labels, len(labels))
-    found = _numbers(frames, outputs.names)
-    alone = len(outputs.names) == 1
-    names = () if alone else tuple(outputs.names)
-    return Sealed(found.values[:, 0] if alone else found, len(found.values), names)
+    return outputs.reader(classes).gather(frames)
 
 
 def gather_inputs(files: Files, names: Sequence[str], kinds: Inputs | None) -> Numbers | Table:

@@ -10,9 +10,8 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.table import Table, cells_without_value
 from privgp.tables.texts import NOTHING
 from privgp.types import Array, UserData
-from privgp.vault.masked import Sealed, unseal
 from privgp.vault.validate import clip_inputs, seal_outputs
-from privgp.vault.values import read_number
+from privgp.vault.values import Sealed, read_number, unseal
 
 WRONG = "X must be a table with the declared columns, and hold a value of its kind in every cell."
 
@@ -52,39 +51,22 @@ def seal_rows(X: UserData, inputs: Inputs) -> Sealed:
     return Sealed(rows, len(rows))
 
 
-def bin_of(inputs: Array, low: Array, high: Array, shape: tuple[int, ...]) -> Any:
-    """The bin of every private input of a regular grid over the declared domain, (rows,).
+def seal_counts(points: Sealed, bins: Any) -> Sealed:
+    """How many private points lie in every bin of the declared domain.
 
-    Parameters
-    ----------
-    inputs : array (rows, columns)
-        Within the domain.
-    low, high : array (columns,)
-        The corners of the domain.
-    shape : tuple of int
-        Bins per column.
-
-    """
-    bins = np.array(shape)
-    cells = np.floor((inputs - low) / (high - low) * bins).astype(np.int64)
-    return np.ravel_multi_index(tuple(np.clip(cells, 0, bins - 1).T), shape)
-
-
-def seal_counts(points: Sealed, low: Array, high: Array, shape: tuple[int, ...]) -> Sealed:
-    """How many private points lie in every bin of the declared domain; points outside are moved to it.
+    Points outside are moved to it. A point whose category was not declared lies in no bin.
 
     Parameters
     ----------
     points : Sealed
         Where they lie, (points, columns).
-    low, high, shape
-        As in ``bin_of``.
+    bins : PointBins
+        Declared.
 
     """
-    inside = clip_inputs(unseal(points), low, high)
-    count = int(np.prod(shape))
-    counts = np.bincount(bin_of(inside, low, high, shape), minlength=count).astype(float)
-    return Sealed(counts, count)
+    place = bins.find(clip_inputs(unseal(points), bins.low, bins.high))
+    count = len(bins.places)
+    return Sealed(np.bincount(place + 1, minlength=count + 1)[1:].astype(float), count)
 
 
 def seal_values(y: UserData) -> Sealed:

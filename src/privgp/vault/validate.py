@@ -11,8 +11,17 @@ from sklearn.exceptions import DataConversionWarning
 
 from privgp.tables.table import cells_of, is_lazy, labels_of
 from privgp.types import Array, Column, Integers, Table, UserData
-from privgp.vault.masked import Sealed, unseal
-from privgp.vault.values import column, entries, is_row, numbers, person, read_label, read_number
+from privgp.vault.values import (
+    Sealed,
+    column,
+    entries,
+    is_row,
+    numbers,
+    person,
+    read_label,
+    read_number,
+    unseal,
+)
 
 NOBODY = (
     "groups contain missing values, or texts such as NA or - in their place: every row needs an "

@@ -5,11 +5,12 @@ entries to the type of one. Proof: docs/proofs/values.md."""
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
+from inspect import currentframe
 from numbers import Integral, Rational, Real
-from typing import Any
+from typing import Any, NoReturn
 from unicodedata import category, normalize
 from uuid import UUID
 
@@ -354,3 +355,58 @@ def _numeral(value: float) -> str | None:
     if not math.isfinite(value):
         return None
     return str(int(value)) if value.is_integer() else str(value)
+
+
+class Sealed:
+    """Private values, checked, which only the vault opens. Their number is public, and their names.
+
+    Parameters
+    ----------
+    values : object
+        The private values.
+    rows : int
+        How many rows they have.
+    columns : tuple of str, optional
+        The names of several columns.
+
+    """
+
+    __slots__ = ("_open", "columns", "rows")
+    _open: Callable[[], Any]
+    rows: int
+    columns: tuple[str, ...]
+
+    def __init__(self, values: object, rows: int, columns: tuple[str, ...] = ()) -> None:
+        def open_values() -> Any:
+            _check_caller()
+            return values
+
+        for name, value in (("_open", open_values), ("rows", rows), ("columns", columns)):
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __repr__(self) -> str:
+        return "Sealed(...)"
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("private values are sealed once.")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError("private values are neither copied nor stored.")
+
+
+def unseal(given: object) -> Any:
+    """Private values as they are, for the vault alone; what is not sealed is handed back."""
+    if not isinstance(given, Sealed):
+        return given
+    _check_caller()
+    return given._open()
+
+
+def _check_caller() -> None:
+    """Refuse whatever calls the calling function, unless it is of the vault."""
+    caller: Any = currentframe()
+    if not caller.f_back.f_back.f_globals["__name__"].startswith("privgp.vault."):
+        raise TypeError("private values are opened in the vault alone.")

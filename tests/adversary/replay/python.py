@@ -31,7 +31,7 @@ from privgp import (
 from privgp.release.certificate import page
 from tests.adversary.attacks import Released
 from tests.adversary.mechanisms import BLOCKS, BUDGET, FEW, ROWS, ends_of_person, of_blocks
-from tests.adversary.neighbours import INPUTS, PEOPLE, ends, of_people
+from tests.adversary.neighbours import INPUTS, PEOPLE, ends
 from tests.adversary.replay.leaving import Left, of_files, of_object
 from tests.adversary.replay.tables import ENDS, table, table_with
 
@@ -90,8 +90,9 @@ def unequal() -> tuple[np.ndarray, np.ndarray]:
 
 def from_files(groups: str | None = None, **settings: Any) -> Estimator:
     """Outputs in two files that are read in parts: through inducing inputs, or in cells."""
-    tallied, settings = bool(settings), settings or {"inducing": 3, "mechanism": "gaussian"}
-    model = PrivateGPRegressor(**{**FIXED, **settings})
+    model = PrivateGPRegressor(
+        **{**FIXED, **(settings or {"inducing": 3, "mechanism": "gaussian"})}
+    )
 
     def fit(y: Any, folder: Path) -> Any:
         made = pl.DataFrame({"x": INPUTS[:, 0], "y": y, "who": PEOPLE})
@@ -101,9 +102,7 @@ def from_files(groups: str | None = None, **settings: Any) -> Estimator:
         with mock.patch("privgp.models.rows.fit.STREAMED", 5):
             return clone(model).fit(opened.inputs, opened.output, groups=opened.groups)
 
-    if tallied and groups is not None:
-        return Estimator(fit, ends_of_person(PEOPLE))
-    return Estimator(fit, ends() if groups is None else of_people(model))
+    return Estimator(fit, ends() if groups is None else ends_of_person(PEOPLE))
 
 
 def two_stages(groups: Any = None, **settings: Any) -> Estimator:

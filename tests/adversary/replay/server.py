@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -17,6 +18,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from privgp.models.load import unpack_model
+from privgp.privacy.guarantee import Event, Guarantee
 from privgp.server import api, pages
 from privgp.server.app import application
 from privgp.server.functions import api as functions
@@ -25,6 +27,7 @@ from privgp.server.jobs.child import carry_out
 from privgp.server.jobs.process import SHARED, End
 from tests.adversary.replay.leaving import Left, of_content
 from tests.adversary.replay.tables import ENDS, table_with
+from tests.ledger import promises
 from tests.server.world import ANALYST, CUSTODIAN, World, settings
 
 NAME = "visits"
@@ -102,7 +105,10 @@ class Dataset:
             visit("POST", f"/api/releases/{made}/predict", json=points)
             visit.all({"plans": plan, "releases": made, "jobs": made})
             file = visit("GET", f"/api/releases/{made}/file").content
-            return unpack_model(file), visit.left | of_content(file, "file of the release")
+            left = visit.left | of_content(file, "file of the release")
+            if "find_bounds" in declared:  # which was charged beside the release
+                return SimpleNamespace(guarantee_=visit.charged()), left
+            return unpack_model(file), left
 
     def _ask(self, visit: Visit, folder: Path) -> Any:
         asked: dict[str, Any] = {**(self.function or {})}
@@ -137,6 +143,13 @@ class Visit:
         ended = self("GET", f"/api/jobs/{started['id']}").json()
         assert ended["state"] == "done", ended
         return str(ended["result"])
+
+    def charged(self) -> Guarantee:
+        """What all charges of the account state together."""
+        account = self.world.client.app.state.service.work.ledger.account(NAME)
+        events = [e for each in account.entries() if each.promised for e in each.promised.events]
+        epsilons = tuple(epsilon for event in events for epsilon in event.pure_epsilons)
+        return promises.of(Event(pure_epsilons=epsilons), epsilon=sum(epsilons))
 
     def all(self, numbers: Mapping[str, str]) -> None:
         """Get every address that there is, of these numbers; a custodian what an analyst may not."""

@@ -92,7 +92,6 @@ def test_a_plan_is_carried_out(address: str) -> None:
         (["--protect", "records", "--x-bounds", "0", "40"], "--protect records"),
         (["--missing", "drop"], "view"),
         (["--decimal-comma"], "view"),
-        (["--inducing", "9"], "inducing"),
     ],
 )
 def test_what_a_database_cannot_do_is_refused(line: list[str], sentence: str, address: str) -> None:

@@ -117,29 +117,30 @@ def test_a_release_plans_once(
 def test_a_release_of_rows_read_in_parts_plans_once(
     tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sketch, fit, sketched, plans = PrivateGPRegressor._sketch, spending.fit_table, [], []
-    rehearse = spending.rehearse_table
+    fit, plans, made = spending.fit_in_place, [], []
+    rehearse, plan_rows = spending.rehearse_table, PrivateGPRegressor._plan_table
 
     def counted(model: PrivateGPRegressor, *arguments: Any) -> Any:
-        sketched.append(sketch(model, *arguments))
-        return sketched[-1]
+        made.append(plan_rows(model, *arguments))
+        return made[-1]
 
     def rehearsed_by(model: PrivateGPRegressor, table: Any, plan: Any) -> None:
         plans.append(plan)
         rehearse(model, table, plan)
 
     def fitted(
-        model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Any, watch: Any
+        model: PrivateGPRegressor, X: Any, y: Any, groups: Any, plan: Any, *others: Any
     ) -> None:
         plans.append(plan)
-        fit(model, X, y, groups, plan, watch)
+        fit(model, X, y, groups, plan, *others)
 
-    monkeypatch.setattr(PrivateGPRegressor, "_sketch", counted)
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 5)
+    monkeypatch.setattr(PrivateGPRegressor, "_plan_table", counted)
     monkeypatch.setattr(spending, "rehearse_table", rehearsed_by)
-    monkeypatch.setattr(spending, "fit_table", fitted)
+    monkeypatch.setattr(spending, "fit_in_place", fitted)
     out = tmp_path / "v.privgp"
     result = run("release", visits, *COLUMNS, *BUDGET, *QUICK, "--inducing", "5", "-o", out)
     assert result.code == 0, result
-    assert len(sketched) == 1
+    assert len(made) == 1
     rehearsed, released = plans
     assert rehearsed is released

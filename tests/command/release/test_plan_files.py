@@ -42,7 +42,7 @@ def nothing_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
         return fit(model, *arguments, **named) if model.random_state == 0 else spend()  # type: ignore
 
     monkeypatch.setattr(PrivateGPRegressor, "fit", rehearsed)
-    monkeypatch.setattr("privgp.vault.table.TableOutput.chunks", spend)
+    monkeypatch.setattr("privgp.vault.grouped.totals.FileOutcomes.sum_over", spend)
 
 
 @pytest.fixture(scope="module")

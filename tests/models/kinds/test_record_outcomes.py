@@ -248,7 +248,7 @@ def test_a_forged_plan_with_other_classes_or_an_energy_is_damaged(classes, energ
 
 def test_plans_and_strategies_of_numbers_have_the_fingerprints_they_had():
     from privgp.plan.bins.bins import Bins
-    from privgp.plan.fingerprint import fingerprint
+    from privgp.storage.codec import fingerprint
 
     bins = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
     fields = {name: value for name, value in vars(bins).items() if name != "classes"}

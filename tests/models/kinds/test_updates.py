@@ -15,7 +15,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor, compose, load
 from privgp.models import published
-from privgp.models.rows import updates
 from privgp.plan import build
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.learn import learn_models
@@ -279,7 +278,6 @@ def test_a_plan_knows_what_is_known(law, monkeypatch):
 
 
 REFUSED = {
-    "inducing": {"inducing": 5},
     "unbiased": {"reconstruct": "unbiased", "targets": [[30.0]], "mechanism": "gaussian"},
 }
 
@@ -288,9 +286,7 @@ REFUSED = {
 def test_other_kinds_of_release_are_refused_before_anything_is_read(kind, monkeypatch):
     model = fitted(**REFUSED[kind])
     calls = [lambda: model.update(*batch(1)), lambda: model.refine(*batch(0), 1.0, 1e-5)]
-    if kind == "inducing":
-        monkeypatch.setattr(updates, "rows_of", None)
-    for call in calls[: 2 if kind == "inducing" else 1]:  # values at targets can be refined
+    for call in calls[:1]:  # values at targets can be refined
         with pytest.raises(ValueError, match=r"can be updated or refined.*Nothing was spent"):
             call()
 

@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from privgp import PrivateBayesSearchCV, compose
 from privgp.gp.surrogate import known_prior
-from privgp.privacy.kusner import largest_gain
+from privgp.privacy.selection import largest_gain
 from tests.models.looking_up import Column, records
 
 SCORES = np.array([0.1, 0.4, 0.55, 0.8, 0.83, 0.97, 0.9, 0.62])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privgp import Ledger, PrivateBayesSearchCV
-from privgp.models.search import bayes, state
+from privgp.models.search import bayes
 from tests.models.looking_up import Column, records
 
 X_VAL, Y_VAL = records([0.1, 0.5, 0.9, 0.7, 0.3], rows=100)
@@ -53,7 +53,7 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
     """One header, then two lines for each of five steps: die in each of the eleven writes."""
     shares = [1, 2, 3, 4]  # so that every step is known by its noise
     whole, path = fit(tmp_path / "whole", budget_split=shares), tmp_path / "state"
-    append, count, draws = state.SearchState._append, [0], []
+    append, count, draws = bayes.SearchState._append, [0], []
     measured = bayes.measure_loss
 
     def dying(self, line):
@@ -72,10 +72,10 @@ def test_killed_at_any_write_it_goes_on(tmp_path, monkeypatch, event, when):
         return measured(*arguments)
 
     monkeypatch.setattr(bayes, "measure_loss", counted)
-    monkeypatch.setattr(state.SearchState, "_append", dying)
+    monkeypatch.setattr(bayes.SearchState, "_append", dying)
     with pytest.raises(Killed):
         fit(path, budget_split=shares)
-    monkeypatch.setattr(state.SearchState, "_append", append)
+    monkeypatch.setattr(bayes.SearchState, "_append", append)
     found = fit(path, budget_split=shares)
     assert len(draws) == len(set(draws)) == 5 - (when == "after" and event % 2)  # none twice
     # drawn and never written, or asked for and never drawn
@@ -159,7 +159,7 @@ def test_a_file_in_use_and_places_that_cannot_be_written_are_refused(tmp_path):
         fit(tmp_path / "no" / "state")
     with pytest.raises(ValueError, match="cannot be written"):
         fit(tmp_path)
-    held = state.SearchState(tmp_path / "held", {})
+    held = bayes.SearchState(tmp_path / "held", {})
     with pytest.raises(ValueError, match="in use"):
         fit(tmp_path / "held")
     held.close()

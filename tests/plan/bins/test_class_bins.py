@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privgp.plan.bins.bins import Bins, HalvedBins
-from privgp.plan.features.features import Features
+from privgp.plan.features import Features
 from privgp.plan.strategy import noise_of
 from privgp.vault.measure import exact
 

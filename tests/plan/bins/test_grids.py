@@ -14,7 +14,7 @@ from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins
 from privgp.plan.bins.build import (
-    Aim,
+    BinAim,
     Scatter,
     aware_bins,
     best_bins,
@@ -40,7 +40,7 @@ def setting(inputs: int, rows: int, epsilon: float):
     low, high = np.zeros(inputs), np.ones(inputs)
     targets = Grid(low, high, (50,) if inputs == 1 else (11, 11)).centres()
     scatter = Scatter.of(prior, HALF)
-    aim = Aim(low, high, rows, design_models(prior), targets, HALF, scatter)
+    aim = BinAim(low, high, rows, design_models(prior), targets, HALF, scatter=scatter)
     return prior, aim, noise, targets
 
 

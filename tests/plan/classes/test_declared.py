@@ -8,8 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.links import LOGIT, PROBIT
-from privgp.plan.outcomes.labels import check_classes
-from privgp.plan.outcomes.links import rescale, steepest
+from privgp.plan.labels import check_classes, rescale, steepest
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from privgp.plan.build import Budget, Question, make_part
-from privgp.plan.outcomes.labels import ClassGroupSums, ClassSums, of_every_class
+from privgp.plan.choice import of_every_class
+from privgp.plan.labels import ClassGroupSums, ClassSums
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.vault.measure import exact
 

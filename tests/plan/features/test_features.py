@@ -17,7 +17,7 @@ from privgp.gp.features import (
     spread_points,
     unit_features,
 )
-from privgp.plan.features.features import Features
+from privgp.plan.features import Features
 from privgp.privacy.noise import noise_for
 from privgp.vault.measure import exact
 

@@ -13,10 +13,10 @@ from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
 from privgp.command.io.kinds import known_kinds, split_names
 from privgp.command.io.screen import Step
-from privgp.models.kept import names_of
+from privgp.models.spending import names_of
 from privgp.plan.inputs.arguments import are_several, check_bounds, check_output_shares
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.outcomes.labels import check_classes
+from privgp.plan.labels import check_classes
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.release.release import Release

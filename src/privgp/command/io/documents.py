@@ -29,7 +29,7 @@ from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, plan_page, plan_statement
 from privgp.release.certificate.wording import output_title
 from privgp.release.prediction import check_coverage
-from privgp.release.queries.points import prediction_columns
+from privgp.release.queries.quantities import prediction_columns
 from privgp.release.release import Release
 from privgp.release.spendings import describe_spendings
 from privgp.tables.parser import list_names

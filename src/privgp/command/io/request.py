@@ -34,8 +34,7 @@ from privgp.command.io.kinds import (
 )
 from privgp.command.options import PASSED, Charge, ReleaseOptions
 from privgp.models.load import estimator_for, estimator_of
-from privgp.models.promise import MISSING
-from privgp.models.published import Published
+from privgp.models.published import MISSING, Published
 from privgp.models.rows.database import open_table as open_rows
 from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain

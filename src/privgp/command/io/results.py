@@ -9,7 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from privgp.command.errors import Failure, Refusal, refusal, refuse_on
+from privgp.command.errors import Refusal, refusal, refuse_on
 from privgp.command.io.files import shown_name, suffix_of, whole_file, write_json, write_text
 from privgp.command.io.request import Request
 from privgp.command.io.screen import Step, tell
@@ -21,8 +21,6 @@ from privgp.release.certificate import certificate, page
 from privgp.release.certificate.document import holder_fields
 from privgp.release.release import Release
 from privgp.tables.parser import list_names
-
-NEEDS = "--page needs more packages: pip install privgp[server]."
 
 
 @dataclass(frozen=True)
@@ -162,11 +160,9 @@ def _shortly(column: pl.Series) -> pl.Series:
 
 def write_page(release: Release, path: Path, name: str, label: str | None) -> None:
     """The same view as the server's page, in one file. ``name``: its title; ``label``: the output's."""
-    try:
-        from privgp.server.errors import Refused
-        from privgp.server.views.page import render_release
-    except ImportError:
-        raise Failure(NEEDS) from None
+    from privgp.server.errors import Refused
+    from privgp.server.views.page import render_release
+
     try:
         text = render_release(release, label or release.label(""), name)
     except Refused as refused:

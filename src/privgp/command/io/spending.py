@@ -27,7 +27,7 @@ from privgp.command.options import Charge
 from privgp.ledger.errors import LedgerError
 from privgp.models.load import load, save
 from privgp.models.published import Published
-from privgp.models.rows.files import fit_table, is_read_in_blocks, rehearse_table
+from privgp.models.rows.files import aside_of, fit_in_place, is_read_in_place, rehearse_table
 from privgp.models.rows.fit import Aside, row_count
 from privgp.models.rows.tables import rehearsal_inputs, remember
 from privgp.models.rows.updates import (
@@ -45,8 +45,7 @@ from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
-from privgp.tables.parser import TableError
-from privgp.types import Array
+from privgp.types import Array, TableError
 
 Measure = Callable[[], Published]
 
@@ -83,10 +82,12 @@ def _prepare_in_parts(request: Request, path: Path, step: Step) -> Measure:
     outputs: Any = table.output
 
     def measure() -> Published:
-        if not is_read_in_blocks(table.inputs, model):
+        if not is_read_in_place(table.inputs, model):
             return model.fit(table.inputs, outputs, groups=table.groups, plan=plan)  # type: ignore[no-any-return]
         with show_blocks() as watch:
-            fit_table(model, table.inputs, outputs, table.groups, plan, watch)
+            fit_in_place(
+                model, table.inputs, outputs, table.groups, plan, aside_of(table.inputs), watch
+            )
         return model
 
     return measure

@@ -14,8 +14,8 @@ from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step, progress, tell
 from privgp.ledger.errors import LedgerError
 from privgp.models.function.estimator import PrivateFunction
-from privgp.models.kept import names_of
 from privgp.models.paths import PosteriorPaths
+from privgp.models.spending import names_of
 from privgp.plan.inputs.arguments import check_inside
 from privgp.tables.parser import list_names
 from privgp.types import Array

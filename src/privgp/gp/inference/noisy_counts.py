@@ -237,7 +237,7 @@ def default_families(counts: NoisyCounts) -> tuple[Family, Family]:
     def lengthscale(z: Array, least: float) -> Array:
         own = z[1 : 1 + inputs] if inputs > 1 else np.zeros(1)
         found = 0.25 * span * np.exp(0.9 * z[0] + 0.4 * own)
-        return np.asarray(np.maximum(found, least * counts.widths))
+        return np.asarray(np.maximum(found, np.where(each > 2.0, least, 0.0) * counts.widths))
 
     def smooth(z: Array) -> Hyperparameters:
         kernel = ConstantKernel(1.44 * np.exp(1.2 * z[-1])) * Matern(lengthscale(z, SHORT), nu=2.5)

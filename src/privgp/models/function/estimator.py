@@ -20,8 +20,9 @@ from privgp.gp.kernels.registry import kernel_tree
 from privgp.gp.smoothers import choose_nodes
 from privgp.gp.threads import threads_for
 from privgp.ledger.account import Account
-from privgp.models.kept import KeptEstimator, names_of
+from privgp.models.kept import KeptEstimator
 from privgp.models.rows.tables import numbers_only
+from privgp.models.spending import names_of
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
 from privgp.plan.inputs.arguments import (
@@ -109,22 +110,62 @@ class PrivateFunction(KeptEstimator):
     random_state: RandomState = None
 
     def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:
-        """Take the data; the first release spends the budget, and every fit has its own.
-        ``state``: a new ``.private-state`` file that keeps every draw before its answer is given."""
+        """Take the data. The first release spends the budget; every fit has its own.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The private values.
+        state : str or path, optional
+            A new ``.private-state`` file, which keeps every draw before its answer is given.
+
+        Returns
+        -------
+        self
+
+        """
         tried, seed = self._prepare(X, y, state)
         check_choice("protect", self.protect, ("outputs", "records"))
-        fit = self._fit_records if self.protect == "records" else self._fit_outputs
+        fit = {"outputs": self._fit_outputs, "records": self._fit_records}[self.protect]
         fit(X, y, tried, seed, state)
         return self
 
     def release(self, X_new: Table) -> Array:
-        """The function at these points, (points,), always the same; kept before it is returned."""
+        """The function at these points, always the same; stored before it is returned.
+
+        Parameters
+        ----------
+        X_new : table (points, inputs)
+            Where to evaluate.
+
+        Returns
+        -------
+        array (points,)
+
+        """
         return self._ask(X_new)
 
     def plot(
         self, ax: Axes | None = None, *, figure: Figure | None = None, output: str = "output"
     ) -> Figure:
-        """The function at a grid's points as a figure; see privgp.models.picture."""
+        """Draw the function at the points of a grid, which it then answers.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, default "output"
+            The name of the output on the picture.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        """
         from privgp.models.picture import as_map, function_of_release
         from privgp.pictures.curves import plot_release
 

@@ -183,9 +183,40 @@ def tune_for(
     lengthscales: Sequence[float] | None = None,
     regularisations: Sequence[float] | None = None,
 ) -> Tuned:
-    """The setting of least mean loss over the draws within the budget (``epsilon=None``: none).
-    ``family``: from a lengthscale to a kernel of variance 1; ``lengthscales``, ``regularisations``:
-    the coarse grid, two or more of each. Draws must have as many records as the data will have."""
+    """Find the setting of posterior paths with the least mean loss over simulated data, within the budget.
+
+    Parameters
+    ----------
+    task : Task
+        What the paths are for, with its loss.
+    prior_draws : PriorDraws
+        Simulated datasets with as many records as the data will have.
+    epsilon : float or None
+        The budget.
+    delta : float
+        The budget of the paths; without ``epsilon`` there is no limit.
+    domain : bounds
+        Public bounds of the inputs.
+    y_bounds : (low, high)
+        Public bounds of the outputs.
+    n_paths : int, default 1
+        The number of paths.
+    family : callable, default exponential
+        From a lengthscale to a kernel of variance 1.
+    sensitivity : str or float, default "auto"
+        As ``PosteriorPaths`` takes it.
+    max_points : int, default 2000
+        As ``PosteriorPaths`` takes them.
+    rounds : int, default 2
+        How often the best settings are searched more finely.
+    lengthscales, regularisations : sequence of float, optional
+        The coarse grid, two or more of each.
+
+    Returns
+    -------
+    Tuned
+
+    """
     if epsilon is not None:
         check_budget(epsilon, delta)
     paths = PosteriorPaths(

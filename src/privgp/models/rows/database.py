@@ -17,8 +17,8 @@ from privgp.question.rules import check_column_roles
 from privgp.tables.files import open_files
 from privgp.types import Column, UserData
 from privgp.vault.grouped.database import DatabaseOutput, seal_database
-from privgp.vault.masked import Sealed
 from privgp.vault.table import TableOutput
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 NOT_THERE = (
     "a table in a database is summed there by cells of its public inputs: this does not go with "
-    "protect='records', inducing, other objectives than 'posterior' or reconstruct='unbiased'. Read the "
-    "table into memory for these."
+    "protect='records', nor without inducing with other objectives than 'posterior' or "
+    "reconstruct='unbiased'. Read the table into memory for these."
 )
 
 

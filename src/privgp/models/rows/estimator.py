@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
 from sklearn.base import clone
 
 from privgp.gp.kernels.evaluate import signal_and_noise
-from privgp.models.kept import names_of
 from privgp.models.published import Published
 from privgp.models.rows.files import (
+    aside_of,
     columns_to_fit,
     columns_to_plan,
     fit_in_place,
-    fit_table,
-    is_read_in_blocks,
     is_read_in_place,
-    plan_table,
     rows_in_place,
 )
 from privgp.models.rows.fit import (
@@ -31,29 +29,242 @@ from privgp.models.rows.fit import (
     public_rows,
     row_count,
 )
-from privgp.models.rows.inducing import array_rows, fit_rows, plan_rows
-from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
-from privgp.models.rows.updates import measure_further, measure_tally
+from privgp.models.rows.updates import measure_further, measure_tally, stages
+from privgp.models.spending import names_of
 from privgp.plan.inputs.blocks import Beside
-from privgp.plan.outcomes.exposures import check_weights
+from privgp.plan.kinds import check_weights
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
+from privgp.privacy.stages import Stages
 from privgp.question.outcomes import UNITS
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.tables.table import in_memory
-from privgp.types import Array, Column, Pair, UserData
+from privgp.types import Array, Column, Pair, Table, UserData
 from privgp.vault.labels import seal_outcome
-from privgp.vault.masked import Sealed
-from privgp.vault.stream import ArrayOutputs
 from privgp.vault.validate import check_order, column_names
+from privgp.vault.values import Sealed
 
 
 class RowsModel(Published):
     """A model of private outputs y at rows X, one function of the inputs or several."""
 
     _declares: ClassVar[type[Parameters]] = Parameters
+
+    @from_inputs_alone
+    def plan(
+        self,
+        X: Table,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Plan:
+        """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
+
+        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
+        ``groups`` but the number of people. ``exposure``, ``sample_weight``: as ``fit`` has them.
+        """
+        aside = aside_of(X, exposure, sample_weight)
+        self._check_together(exposure=aside.exposure)
+        return self._plan_table(X, groups, aside)
+
+    def epsilon_for(
+        self,
+        X: Table,
+        error: float,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> float:
+        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
+
+        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and spends
+        nothing.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The public inputs; with ``protect="records"``, the number of records will do.
+        error : float
+            The largest expected error, in units of the output.
+        groups, exposure, sample_weight : column (rows,), optional
+            As ``fit`` takes them.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If no epsilon reaches the error. The message states the error without privacy.
+
+        """
+        given = {"groups": groups, "exposure": exposure, "sample_weight": sample_weight}
+        return self._least_epsilon(X, error, **given)
+
+    def fit(
+        self,
+        X: Table,
+        y: Column,
+        *,
+        groups: Column | None = None,
+        plan: Plan | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
+        """Measure once, with noise, and learn from the measurement. Spends the budget, at every call.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs: public, unless ``protect="records"``.
+        y : column (rows,) or (rows, outputs)
+            The private outputs: finite numbers, where values outside ``y_bounds`` are clipped, or labels, where
+            one that is not among ``classes`` counts in no class.
+        groups : column (rows,), optional
+            Person identifiers, public unless records are protected. All rows of one person are protected
+            together.
+        plan : Plan, optional
+            What ``plan(X, groups=groups)`` returned; it is then measured as it stands. A plan made for
+            anything else is refused before anything is spent.
+        exposure : column (rows,), optional
+            With ``likelihood="poisson"``: what every count is out of, such as a population or days at risk.
+            Public and positive. Default: 1 each.
+        sample_weight : column (rows,), optional
+            Public survey weights, positive. The release then estimates weighted means.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Before anything is spent: if ``y`` is a column of X or shares memory with one, if pandas indexes
+            differ, if a value is missing or infinite. Messages about y contain no value, place or count.
+        BudgetExceeded
+            If the charge does not fit into the ``ledger``.
+        RuntimeError
+            If the sampler failed after noise was drawn: count the budget as spent.
+
+        """
+        aside = aside_of(X, exposure, sample_weight)
+        self._check_together(exposure=aside.exposure)
+        return self._fit(X, y, groups, plan, aside)
+
+    def update(
+        self,
+        X: Table,
+        y: Column,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
+        """Measure rows of new people and learn from all measurements together. Spends their budget.
+
+        Each person's data are measured once, so the guarantee stays (epsilon, delta) for everybody, provided
+        that nobody is in two batches. At public inputs, the measurement is planned from the release so far;
+        for private records, the same sums are measured again.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            Rows of people who are in no earlier batch. Rows at public inputs that were measured before are
+            refused.
+        groups, exposure, sample_weight : column (rows,), optional
+            As ``fit`` takes them. They must not have been chosen by looking at outputs.
+
+        Returns
+        -------
+        self
+
+        """
+        return self._fit_further(X, y, groups, None, aside_of(X, exposure, sample_weight))
+
+    def refine(
+        self,
+        X: Table,
+        y: Column,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        groups: Column | None = None,
+        exposure: Column | None = None,
+        sample_weight: Column | None = None,
+    ) -> Self:
+        """Measure the rows of an earlier ``fit`` or ``update`` again. Spends this further budget.
+
+        ``guarantee_`` then states the total, which holds for all of these people. At public inputs, the new
+        measurement is planned from the release so far and measures most where that is least certain.
+        Private records must be those of an earlier measurement, which cannot be checked.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The same rows as before.
+        epsilon : float
+            The budget.
+        delta : float, default 0
+            The further budget.
+        groups, exposure, sample_weight : column (rows,), optional
+            As ``fit`` takes them.
+
+        Returns
+        -------
+        self
+
+        """
+        aside = aside_of(X, exposure, sample_weight)
+        return self._fit_further(X, y, groups, (epsilon, delta), aside)
+
+    @from_inputs_alone
+    def stages(
+        self,
+        X: Table,
+        *,
+        shares: Sequence[float] = (0.5, 0.5),
+        groups: Column | None = None,
+        exposure: Column | None = None,
+    ) -> Stages:
+        """How to divide (epsilon, delta) between a ``fit`` and refinements of the same rows.
+
+        Laplace noise loses information when it is split and Gaussian noise does not, so the noise
+        distribution is chosen for all stages together. Reads no output and spends nothing.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        shares : sequence of float, default (0.5, 0.5)
+            The share of the budget of every stage.
+        groups, exposure : column (rows,), optional
+            As ``fit`` takes them.
+
+        Returns
+        -------
+        Stages
+            ``mechanism``, ``budgets`` (one pair per stage), ``errors`` by noise distribution, and ``describe()``.
+
+        """
+        return stages(self, X, shares, groups, exposure=exposure)
+
+    def _check_together(self, **columns: object) -> None:
+        """Refuse parameters, and columns, that do not go together."""
+        check_rules({**self.get_params(deep=False), **columns}, self._outcome_rules())
+
+    def _outcome_rules(self) -> str:
+        """What is private, as the rules have it."""
+        raise NotImplementedError
 
     def _plan_table(self, X: UserData, groups: UserData, aside: Aside = NOTHING) -> Plan:
         """What a ``fit`` on this table would measure."""
@@ -64,8 +275,6 @@ class RowsModel(Published):
         if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, aside)
             return with_column_names(plan_for_rows(asked, rows), names)
-        if is_read_in_blocks(X, self):
-            return plan_table(self, X, groups)
         X, groups, aside = columns_to_plan(self, X, groups, aside)
         table = X
         if self.protect != "records":
@@ -77,8 +286,6 @@ class RowsModel(Published):
         was made of."""
         if self.protect == "records":
             return plan_for_rows(self, private_count(self, X, groups))
-        if self._streams(len(X)):
-            return plan_rows(self, array_rows(self, X, groups))
         beside = self._beside(aside, len(X))
         return plan_for_rows(self, public_rows(self, X, groups, beside, table))
 
@@ -95,18 +302,10 @@ class RowsModel(Published):
         if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
-        if is_read_in_blocks(X, self):
-            fit_table(self, X, y, groups, plan)
-            return self
         X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         names = column_names(y) if len(self._alone()) > 1 else None
         fit_columns(self, X, y, groups, plan, partial(self._beside, aside), names)
         return self
-
-    def _fit_in_blocks(self, X: Array, y: Column, groups: UserData, plan: Plan | None) -> None:
-        """The same for many rows in memory, in blocks."""
-        rows = array_rows(self, X, groups)
-        fit_rows(self, rows, ArrayOutputs.of(y, rows), plan)
 
     def _fit_further(
         self,
@@ -140,10 +339,6 @@ class RowsModel(Published):
         if aside.weights is None:
             return
         check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
-        if self._streams(row_count(X)):
-            raise ValueError(
-                "sample_weight goes with cells of rows, not with inducing inputs: leave inducing=None."
-            )
 
     def _beside(self, aside: Aside, rows: int) -> Beside:
         """The exposures and sample weights of this many rows, checked."""
@@ -167,7 +362,7 @@ class RowsModel(Published):
 
     def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
         """An unfitted copy that spends at most this budget, with fixed hyperparameters."""
-        if self.columns is not None or len(self._alone()) > 1 or self._streams(rows):
+        if self.columns is not None or len(self._alone()) > 1:
             raise ValueError("blocks compare models of one output at inputs that are numbers.")
         made: Self = clone(self)
         return made.set_params(epsilon=epsilon, delta=delta, hyperparameters="fixed")  # type: ignore[no-any-return]

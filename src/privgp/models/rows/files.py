@@ -1,6 +1,6 @@
 """Many files as one table: ``model.fit(table.inputs, table.output)``.
 
-Numbers at many public inputs are streamed: never in memory together. Everything else is read into memory,
+Outcomes at many public inputs are tallied: never in memory together. Everything else is read into memory,
 private columns by the vault alone, and then fitted as if it had been there from the start.
 """
 
@@ -12,26 +12,23 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-import numpy as np
 import polars as pl
 
-from privgp.engine.local import Threads
+from privgp.engine.local import Watch
 from privgp.models.rows.fit import (
     NOTHING,
     Aside,
     Tallied,
     fit_for_rows,
+    most_rows,
     plan_for,
     row_count,
     uses_tally,
 )
-from privgp.models.rows.fit import most_rows as most_rows_of_tally
-from privgp.models.rows.inducing import MOST_ROWS, fit_rows, most_rows, plan_rows, rehearse_rows
-from privgp.models.rows.planned import with_column_names
 from privgp.models.rows.tables import records_to_plan, remember
 from privgp.plan.inputs.blocks import Blocks
 from privgp.plan.inputs.blocks import FileColumns as FileNumbers
-from privgp.plan.inputs.files import TablePeople, TableRows, file_inputs, table_of_columns
+from privgp.plan.inputs.files import all_numbers, file_inputs, table_of_columns
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import People, Source
 from privgp.plan.plan import Plan
@@ -39,9 +36,9 @@ from privgp.release.learn import zeros_of
 from privgp.tables.files import Files
 from privgp.tables.table import columns_by_name
 from privgp.types import Column, Integers, UserData
-from privgp.vault.masked import Sealed
 from privgp.vault.table import TableOutput, gather_inputs, gather_outputs, seal_files, table_people
 from privgp.vault.validate import check_roles, column_names
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -127,13 +124,6 @@ class FileInputs:
     def __len__(self) -> int:
         return self.files.rows
 
-    def rows(self, groups: UserData, most: int = MOST_ROWS) -> TableRows | TablePeople:
-        """Public rows as they are streamed."""
-        if groups is None:
-            return TableRows(self.files, self.names, 0, self.files.rows, self.kinds)
-        codes = groups.codes()
-        return TablePeople.of(self.files, self.names, groups.name, codes, most, self.kinds)
-
     def stays(self, model: Published) -> bool:
         """Whether sums alone of these rows are ever in memory."""
         return uses_tally(model, len(self))
@@ -142,7 +132,7 @@ class FileInputs:
         self, model: Published, people: UserData, aside: Aside
     ) -> tuple[Source, tuple[int, ...]]:
         """The rows where they are, and which outcomes are counts."""
-        most = most_rows_of_tally(model, people)
+        most = most_rows(model, people)
         whose = None if people is None else People.of(people.codes(), most)
         beside = model._beside(_in_memory(aside), len(self))
         names = self.names if self.kinds is None else self.kinds.names
@@ -159,8 +149,9 @@ class FileInputs:
         """All rows of public columns, in memory."""
         if self.kinds is not None:
             return table_of_columns(self.files, self.kinds)
-        numbers = self.rows(None).take(np.arange(len(self)), Threads())
-        return pl.DataFrame(numbers, schema=list(self.names), orient="row")
+        return pl.DataFrame(
+            all_numbers(self.files, self.names), schema=list(self.names), orient="row"
+        )
 
 
 @dataclass(frozen=True)
@@ -232,8 +223,7 @@ def _numbers(exposure: UserData) -> Any:
     """An exposure of every row, in memory."""
     if not isinstance(exposure, FileInputs):
         return exposure
-    rows = TableRows(exposure.files, exposure.names, 0, len(exposure))
-    return rows.take(np.arange(len(exposure)), Threads())[:, 0]
+    return all_numbers(exposure.files, exposure.names)[:, 0]
 
 
 def _in_memory(aside: Aside) -> Aside:
@@ -363,11 +353,6 @@ def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
     return row_count({name: given[name] for name in names})
 
 
-def is_read_in_blocks(X: UserData, model: Published) -> TypeGuard[FileInputs]:
-    """Whether X is a table in files that a model reads in blocks, and never as a whole."""
-    return isinstance(X, FileInputs) and bool(model._streams(len(X)))
-
-
 def is_read_in_place(X: UserData, model: Published) -> TypeGuard[FileInputs]:
     """Whether X is a table in files, or in a database, of which sums alone are ever in memory."""
     return isinstance(X, FileInputs) and X.stays(model)
@@ -391,6 +376,7 @@ def fit_in_place(
     groups: UserData,
     plan: Plan | None,
     aside: Aside = NOTHING,
+    watch: Watch | None = None,
 ) -> None:
     """Measure a table once, of which sums alone are ever in memory. Spends."""
     asked, rows = rows_in_place(model, X, groups, aside, plan)
@@ -399,39 +385,13 @@ def fit_in_place(
     remember(model, names, len(names))
     data = X._seal(y, rows.source, model)
     outputs = column_names(y) if len(model._alone()) > 1 else None
-    fit_for_rows(model, rows, data, plan, outputs)
-
-
-def plan_table(model: Published, X: FileInputs, groups: UserData) -> Plan:
-    """What a fit on a streamed table would measure."""
-    model = copy(model)
-    X, rows = _rows_in_blocks(model, X, groups)
-    return with_column_names(plan_rows(model, rows), X.names)
-
-
-def fit_table(
-    model: Published,
-    X: FileInputs,
-    y: Column,
-    groups: UserData,
-    plan: Plan | None,
-    watch: object = None,
-) -> None:
-    """Measure a streamed table once. Spends."""
-    X, rows = _rows_in_blocks(model, X, groups)
-    names = X.names if X.kinds is None else X.kinds.names
-    remember(model, names, len(names))
-    if not isinstance(y, TableOutput):
-        raise ValueError(NOT_OURS)
-    fit_rows(model, rows, y, plan, watch)
+    fit_for_rows(model, rows, data, plan, outputs, watch)
 
 
 def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
     """Fit simulated outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs, table.groups
-    if is_read_in_blocks(X, model):
-        rehearse_rows(model, plan, _rows_in_blocks(model, X, groups)[1])
-    elif is_read_in_place(X, model):
+    if is_read_in_place(X, model):
         aside = Aside(table.exposure, table.weights)
         asked, rows = rows_in_place(model, X, groups, aside, plan)
         model.inputs_ = asked.inputs_
@@ -440,10 +400,3 @@ def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
     else:
         array, people, _ = columns_to_plan(model, X, groups)
         model.fit(array, model._rehearsal_outputs(len(X)), groups=people, plan=plan)
-
-
-def _rows_in_blocks(model: Published, X: FileInputs, groups: UserData) -> tuple[FileInputs, Any]:
-    """The inputs as a model knows them, and its rows as they are streamed."""
-    X = X.known_by(model.columns)
-    groups, model.inputs_ = X.people(groups), X.kinds
-    return X, X.rows(groups, most_rows(model, groups))

@@ -17,22 +17,21 @@ from privgp.engine.cluster import engine_of
 from privgp.engine.local import Engine, Watch
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
-from privgp.plan.fingerprint import fingerprint
-from privgp.plan.inputs.arguments import check_output_shares, domain_pairs, whole_number
-from privgp.plan.inputs.blocks import ArrayInputs, Beside, Blocks
-from privgp.plan.inputs.rows import LARGEST, STREAMED
-from privgp.plan.inputs.tally import People, Source, Tally, tally_of, tally_rows
-from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.inputs.arguments import MOST_ROWS, check_output_shares, domain_pairs, whole_number
+from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Beside, Blocks
+from privgp.plan.inputs.tally import People, Source, Tally, is_in_parts, tally_of, tally_rows
+from privgp.plan.kinds import Exposures
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.question.rules import ONE, check_rules
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Bounds, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
-from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people, person_codes
 from privgp.vault.tables import seal_rows
 from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -92,11 +91,10 @@ def row_count(X: UserData) -> int:
 def uses_tally(model: Published, rows: int) -> bool:
     """Whether this many rows are reduced to a tally: past some number, or where ``most_rows`` of a person
     are used."""
-    usual = all(
-        getattr(model, name, "posterior") == "posterior" for name in ("objective", "reconstruct")
-    )
-    asked = getattr(model, "inducing", None) is None and model.protect != "records"
-    return usual and asked and (rows > STREAMED or _most(model) is not None)
+    each = (getattr(model, name, "posterior") for name in ("objective", "reconstruct"))
+    usual = set(each) == {"posterior"} or getattr(model, "inducing", None) is not None
+    public = model.protect != "records"
+    return usual and public and (rows > STREAMED or _most(model) is not None)
 
 
 def _most(model: Published) -> Any:
@@ -108,7 +106,7 @@ def most_rows(model: Published, groups: UserData) -> int | None:
     if _most(model) is None:
         return None
     check_rules({"most_rows": model.most_rows, "groups": groups}, ONE)
-    return whole_number("most_rows", model.most_rows, LARGEST)
+    return whole_number("most_rows", model.most_rows, MOST_ROWS)
 
 
 def rows_in_memory(model: Published, numbers: Array, groups: UserData, beside: Beside) -> Blocks:
@@ -162,7 +160,8 @@ class Tallied:
         engine, known = engine_of(getattr(model, "engine", None)), tally_of_plan(plan)
         if known is None or known.inputs != source.kinds:
             return cls(tally_rows(source, engine), counts, source, engine)
-        return cls(tally_of(source, known.grid, engine), counts, source, engine)
+        exact = not is_in_parts(known)
+        return cls(tally_of(source, known.grid, engine, exact=exact), counts, source, engine)
 
     @property
     def planned(self) -> PublicInputs:
@@ -253,7 +252,7 @@ class Given:
             return getattr(plan.strategy, "tally", None) is None
         return unit_of(plan.parts[0]).several_rows == getattr(self.planned, "people", None)
 
-    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
+    def _sum_for(self, data: Sealed, plan: Plan, watch: Watch | None = None) -> Sealed:
         """What the vault measures of a plan."""
         return data
 
@@ -365,9 +364,6 @@ def fit_columns(
     else:
         table, X = X, rows_to_fit(model, X)
         count = len(X)
-        if model._streams(count):
-            model._fit_in_blocks(X, y, groups, plan)
-            return
         rows = public_rows(model, X, groups, beside(count), table, plan)
     fit_for_rows(model, rows, model._data(y, count, inputs, people), plan, names)
 
@@ -378,10 +374,11 @@ def fit_for_rows(
     data: Sealed,
     plan: Plan | None,
     names: tuple[str, ...] | None = None,
+    watch: Watch | None = None,
 ) -> None:
     """The same for rows that are known, and outcomes that the vault holds."""
     made = _with_names(plan_for(model, rows, plan), names)
-    data = rows._sum_for(data, made)
+    data = rows._sum_for(data, made, watch)
     model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
 
 

@@ -9,11 +9,11 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from privgp.models.kept import names_of
-from privgp.plan.fingerprint import fingerprint
+from privgp.models.spending import names_of
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.wording import bounds_advice, budget_advice
+from privgp.storage.codec import fingerprint
 from privgp.types import Array, Integers, Table, added_field
 
 if TYPE_CHECKING:

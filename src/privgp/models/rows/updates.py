@@ -39,7 +39,7 @@ from privgp.plan.designs.hypotheses import design_models, several_scales
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.blocks import Beside
 from privgp.plan.inputs.start import initial_priors
-from privgp.plan.outcomes.exposures import Exposures
+from privgp.plan.kinds import Exposures
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.privacy.stages import Stages, check_shares, information_share, share_out
@@ -55,9 +55,9 @@ from privgp.release.spendings import (
     places,
 )
 from privgp.types import Array, Column, Integers, Table, UserData
-from privgp.vault.masked import Sealed
 from privgp.vault.people import count_people
 from privgp.vault.validate import person_ids
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.published import Published
@@ -283,10 +283,7 @@ def rows_of(model: Published, X: UserData, groups: UserData, beside: Beside) -> 
     return ROWS[type(model._released.spent[0])].of(model, X, groups, beside)
 
 
-KINDS = (
-    "only a release that was made with reconstruct='posterior' and without inducing inputs can be "
-    "updated or refined; one with reconstruct='unbiased' can be refined. Nothing was spent."
-)
+KINDS = "only a release that was made with reconstruct='posterior' can be updated or refined; one with reconstruct='unbiased' can be refined. Nothing was spent."
 SAME_SUMS = (
     "kernel, noise variance, targets and objective must be as they were when the release was made: the same "
     "sums are measured again. Nothing was spent."
@@ -298,6 +295,7 @@ OLD_FILE = (
     "the file was written by an earlier version of privgp, which did not keep what a further "
     "measurement needs. Nothing was spent."
 )
+ONCE = "a density of points cannot be updated. Nothing was spent."
 OTHER_PARAMETERS = (
     "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
 )
@@ -320,7 +318,7 @@ def check_updatable(model: Published) -> None:
     """Refuse a release of a kind that no further measurement can be added to."""
     check_is_fitted(model)
     if not hasattr(model, "update"):
-        raise ValueError("a density of points cannot be updated. Nothing was spent.")
+        raise ValueError(ONCE)
     before: Any = model._released.parameters
     if not model._released.spent:
         loaded = not hasattr(model, "plan_")
@@ -416,8 +414,7 @@ def stages(
     """The model's budget in parts, with the noise distribution that leaves less error in the end: of
     several outputs, in the mean of logarithms. ``given``: further arguments of ``plan``."""
     shares = check_shares(shares)
-    streamed = hasattr(model, "_streams") and model._streams(0)
-    if streamed or getattr(model, "reconstruct", "posterior") != "posterior":
+    if getattr(model, "reconstruct", "posterior") != "posterior":
         raise ValueError(KINDS)
     epsilon, delta = float(model.epsilon), float(model.delta)
     compared = (LAPLACE, GAUSSIAN) if model.mechanism == "auto" else (model.mechanism,)

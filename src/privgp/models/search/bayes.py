@@ -1,10 +1,14 @@
 """PrivateBayesSearchCV: hyperparameters chosen by Bayesian optimisation on private records."""
 
+import fcntl
+import hashlib
+import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 from rich.progress import Progress
@@ -13,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.surrogate import Surrogate
 from privgp.ledger.account import Account
-from privgp.models.promise import generator, seeds
 from privgp.models.search.bayes_plan import (
     BLOCK_LOSS,
     block_plan,
@@ -24,17 +27,132 @@ from privgp.models.search.bayes_plan import (
 )
 from privgp.models.search.candidates import loss_of
 from privgp.models.search.outputs import budget_after, deal, promise_of, rehearse_release
-from privgp.models.search.state import SearchState, fingerprint
-from privgp.models.spending import Search, SpendsAtFit, has_private_rows
+from privgp.models.spending import Search, SpendsAtFit, generator, has_private_rows, seeds
 from privgp.plan.search.folds import Trial
 from privgp.plan.search.plan import SearchPlan
-from privgp.plan.search.space import best_setting, next_setting
+from privgp.plan.search.space import Space, best_setting, next_setting
 from privgp.privacy.noise import GaussianNoise
 from privgp.publish import Receipt
+from privgp.storage.state_file import lock_folder
 from privgp.types import Bounds, Column, Random, RandomState, Table
 from privgp.vault.scores import Loss, Validation, check_validation
-from privgp.vault.search import Objective, kusner_search, measure_loss
-from privgp.vault.select import measure_block_loss
+from privgp.vault.select import Objective, kusner_search, measure_block_loss, measure_loss
+
+FORMAT = "privgp-search"
+HEAD = b'{"format": "privgp-search", "version": 1, '
+LARGEST = 2**24
+
+
+class SearchState:
+    """The steps of one search; without a path they are kept in memory only. ``settings``: the
+    indices of those asked for, one per step; ``values``: what came of each, NaN if it was lost."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, object]) -> None:
+        self.settings: list[int] = []
+        self.values: list[float] = []
+        self.charged: dict[str, object] = {}  # what a ledger was charged for all steps
+        self._file: IO[bytes] | None = None
+        if path is None:
+            return
+        self._name = f"state_file {os.fspath(path)!r}"
+        try:
+            self._file = open(path, "a+b")  # noqa: SIM115 - held open, and locked, while searching
+        except OSError:
+            raise ValueError(f"{self._name} cannot be written there.") from None
+        try:
+            self._read(self._file, question)
+        except BaseException:
+            self.close()
+            raise
+
+    def check(self, steps: int, settings: int) -> None:
+        """Refuse steps that this search cannot have made."""
+        if len(self.settings) > steps or any(not 0 <= k < settings for k in self.settings):
+            raise ValueError(f"{self._name} is damaged.")
+
+    def pay(self, charged: Mapping[str, object] | None) -> None:
+        """Say that a ledger was charged: a search that goes on is not charged again."""
+        if charged not in (None, self.charged):
+            self._append({"charged": charged})
+            self.charged = dict(charged or {})
+
+    def ask(self, setting: int) -> None:
+        """Say that a step is about to be drawn: from here on it counts as spent."""
+        self._append({"asked": len(self.settings), "place": setting})
+        self.settings.append(setting)
+        self.values.append(math.nan)
+
+    def got(self, value: float) -> None:
+        self._append({"got": len(self.settings) - 1, "value": value})
+        self.values[-1] = value
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _read(self, file: IO[bytes], question: dict[str, object]) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise ValueError(f"{self._name} is in use by another search.") from None
+        file.seek(0)
+        data = file.read(LARGEST + 1)
+        if not data.startswith(HEAD[: len(data)]) or len(data) > LARGEST:
+            raise ValueError(f"{self._name} is not the file of a search.")
+        *lines, torn = data.split(b"\n")
+        if torn:  # killed while writing: an unfinished line never took effect
+            file.truncate(len(data) - len(torn))
+        if not lines:
+            self._append({"format": FORMAT, "version": 1, "question": question})
+            with lock_folder(file.name) as folder:
+                os.fsync(folder)  # brings the new file's name to the disk too
+            return
+        try:
+            same = json.loads(lines[0])["question"] == json.loads(json.dumps(question))
+        except (ValueError, KeyError, TypeError):
+            same = False
+        if not same:
+            raise ValueError(
+                f"{self._name} belongs to another search (another space, budget, number of records "
+                "or estimator): give another name."
+            )
+        for line in lines[1:]:
+            self._replay(line)
+
+    def _replay(self, line: bytes) -> None:
+        try:
+            event = json.loads(line)
+            if "asked" in event and event["asked"] == len(self.settings):
+                self.settings.append(int(event["place"]))
+                self.values.append(math.nan)
+                return
+            if "charged" in event and isinstance(event["charged"], dict):
+                self.charged = event["charged"]
+                return
+            value = float(event["value"])
+            if event["got"] == len(self.settings) - 1 and math.isfinite(value):
+                self.values[-1] = value
+                return
+        except (ValueError, LookupError, TypeError):
+            pass
+        raise ValueError(f"{self._name} is damaged.")
+
+    def _append(self, event: dict[str, object]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(json.dumps(event).encode("utf-8") + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError:
+            raise RuntimeError(f"{self._name} could not be written; go on with it later.") from None
+
+
+def fingerprint(space: Space) -> str:
+    text = repr([sorted((k, repr(v)) for k, v in s.items()) for s in space.settings])
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
 
 Train = Callable[[int], Any]  # from the index of a setting to its model, on public data
 Score = Callable[..., float]  # the noisy loss of it, which spends
@@ -113,7 +231,23 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
     def fit(
         self, X: Table, y: Column, *, X_val: Table | None = None, y_val: Column | None = None
     ) -> Self:
-        """Search. Spends the budget, at every call that does not go on with a state file."""
+        """Search. Spends the budget, at every call that does not continue a state file.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The training rows: public if validation records are given. Without these, blocks of the private
+            rows serve for the choice, for models of private records, labels, functions and paths.
+        X_val, y_val : table and column, optional
+            The private validation records, which are protected.
+
+        Returns
+        -------
+        self
+
+        """
         if X_val is None and y_val is None and has_private_rows(self.estimator):
             self._fit_by_blocks(X, y)
             return self
@@ -179,7 +313,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
             self._publish(promised, draw, keep, inputs=rows.inputs, rows=count)
 
     def predict(self, X: Table) -> Any:
-        """What the chosen model predicts."""
+        """Predict at the rows of X with the chosen model."""
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 

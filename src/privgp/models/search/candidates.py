@@ -14,7 +14,7 @@ from privgp.models.spending import has_private_rows
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.start import initial_priors
-from privgp.question.parameters import BY_NAME
+from privgp.question.parameters import BY_NAME, RECONSTRUCTIONS
 from privgp.types import Array
 from privgp.vault.scores import Loss, make_loss
 
@@ -89,7 +89,7 @@ def check_private(estimator: object, params: Sequence[dict[str, Any]], method: s
                 f"PrivateGridSearchCV {reason}: with {given} leave the hyperparameters to be learned, "
                 "which costs nothing."
             )
-    if method == MEASUREMENT and estimator.reconstruct != "posterior":
+    if method == MEASUREMENT and not RECONSTRUCTIONS[estimator.reconstruct].averages:
         raise ValueError(
             "method='measurement' needs reconstruct='posterior': the unbiased output of one "
             "candidate tells nothing about another."

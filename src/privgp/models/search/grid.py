@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
-from privgp.models.promise import simulation
 from privgp.models.search.candidates import (
     MEASUREMENT,
     VALIDATION_ASSUMPTIONS,
@@ -25,7 +24,7 @@ from privgp.models.search.outputs import (
     fit_by_cross_validation,
     fit_by_evidence,
 )
-from privgp.models.spending import Search, refuse_spenders
+from privgp.models.spending import Search, refuse_spenders, simulation
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, promise
@@ -103,8 +102,24 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         X_val: Table | None = None,
         y_val: Column | None = None,
     ) -> Self:
-        """Choose, and fit the chosen model. Spends the whole budget once. Private are the outputs
-        y, with ``groups`` as public person identifiers; or the records ``X_val, y_val`` alone."""
+        """Choose among the candidates and fit the chosen model. Spends the whole budget once.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : column (rows,)
+            The private outputs, or public training rows if validation records are given.
+        groups : column (rows,), optional
+            Public person identifiers.
+        X_val, y_val : table and column, optional
+            Private validation records: then only they are protected.
+
+        Returns
+        -------
+        self
+
+        """
         check_budget(self.epsilon, self.delta, pure=True)
         check_choice("method", self.method, METHODS)
         if not is_number(self.selection_share) or not 0 < self.selection_share < 1:
@@ -218,24 +233,27 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
 
     @_if_model_has("predict")
     def predict(self, X: Table, **options: Any) -> Any:
-        """Predict with the chosen model; options are passed on."""
+        """Predict at the rows of X with the chosen model, which gets the ``options``."""
         return self._best().predict(X, **options)
 
     @_if_model_has("predict_proba")
     def predict_proba(self, X: Table) -> Any:
+        """The probabilities of the chosen model at the rows of X."""
         return self._best().predict_proba(X)
 
     @_if_model_has("decision_function")
     def decision_function(self, X: Table) -> Any:
+        """The decision function of the chosen model at the rows of X."""
         return self._best().decision_function(X)
 
     @_if_model_has("transform")
     def transform(self, X: Table) -> Any:
+        """The rows of X as the chosen model transforms them."""
         return self._best().transform(X)
 
     @_if_model_has("score")
     def score(self, X: Table, y: Column) -> Any:
-        """The chosen model's score on public data; on private records it is not protected."""
+        """The score of the chosen model on public X and y; on private records it is not protected."""
         return self._best().score(X, y)
 
     def _best(self) -> Any:
@@ -243,9 +261,13 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         return self.best_estimator_
 
     # What is not fitted has none of these: NotFittedError is an AttributeError.
-    n_features_in_ = property(lambda self: self._best().n_features_in_)
-    feature_names_in_ = property(lambda self: self._best().feature_names_in_)
-    classes_ = property(lambda self: self._best().classes_)
+    n_features_in_ = property(
+        lambda self: self._best().n_features_in_, doc="The number of inputs of the chosen model."
+    )
+    feature_names_in_ = property(
+        lambda self: self._best().feature_names_in_, doc="The names of its inputs."
+    )
+    classes_ = property(lambda self: self._best().classes_, doc="The classes of the chosen model.")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

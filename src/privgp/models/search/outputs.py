@@ -17,11 +17,11 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
 from privgp.gp.threads import one_thread
-from privgp.models.promise import generator, guarantee_of, seeds, simulation
+from privgp.models.published import guarantee_of
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.tables import numbers_only
 from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
-from privgp.models.spending import Search, SpendsAtFit
+from privgp.models.spending import Search, SpendsAtFit, generator, seeds, simulation
 from privgp.plan.build import make_part
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.plan import Plan, plan_of_parts
@@ -29,12 +29,13 @@ from privgp.plan.search.folds import Dealt, count_blocks, folds_of, public_split
 from privgp.privacy.guarantee import Event, Guarantee, epsilon_left, promise, total_epsilon
 from privgp.privacy.noise import GAUSSIAN, GAUSSIAN_SAMPLER, LAPLACE, ON_LATTICE, PURE
 from privgp.privacy.protected import Protected
+from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Column, Table
 from privgp.vault.labels import seal_outcome
-from privgp.vault.masked import Sealed
 from privgp.vault.measure import measure
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_blocks, choose_by_residuals
 from privgp.vault.validate import person_ids, seal_inputs, seal_outputs
+from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
     from privgp.models.search.grid import PrivateGridSearchCV
@@ -201,7 +202,7 @@ def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float,
     model, left = search.estimator, float(search.epsilon) - spent
     while total_epsilon((spent, left)) > search.epsilon:
         left = float(np.nextafter(left, 0.0))
-    sums = model.objective == "posterior" and model.reconstruct == "posterior"
+    sums = model.objective == "posterior" and RECONSTRUCTIONS[model.reconstruct].averages
     if model.mechanism in PURE or (model.mechanism != GAUSSIAN and sums):
         yield left, model.mechanism if model.mechanism in PURE else LAPLACE
     if model.mechanism not in PURE and search.delta > 0:

@@ -20,7 +20,7 @@ import numpy as np
 from privgp.gp.kernels.quadrature import gauss
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.rounding import rounding
-from privgp.plan.outcomes.labels import MOST_CLASSES, ROOT_TWO
+from privgp.plan.labels import MOST_CLASSES, ROOT_TWO
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import LARGEST_FACTOR, WHOLE, absolute_sums, column_norms
@@ -37,6 +37,7 @@ class RecordSums(Sums):
 
     people: ClassVar[None] = None
     distinct_inputs: ClassVar[None] = None
+    private_inputs: ClassVar[bool] = True
     whole_people: ClassVar[bool] = False
     counted: ClassVar[str] = "records"
     most_records: ClassVar[int] = 1

@@ -1,32 +1,45 @@
 """From the number of records, the bounds and a budget to a Plan for private inputs.
 
-Candidates are regular grids with as many bins per input: for pure noise plain; for Gaussian noise
+Up to three inputs have bins, more have features. Candidates for bins are regular grids with as many bins per input: for pure noise plain; for Gaussian noise
 plain and, where they are somewhat finer than the best plain ones, with the noise-aware design on
-them. Taken is the one with the least error to expect at the targets, for records spread evenly over
-the domain.
+them. Candidates for features are several lengthscales, several numbers of them, and several weights of
+their Gram matrix. Taken is the one with the least error to expect at the targets, for records spread
+evenly over the domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
+from privgp.gp.features import principal_features, spread_points
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.measurement import Measurement
+from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.build import Budget, Question
 from privgp.plan.designs.noise_aware import aware_design
-from privgp.plan.features.build import make_features_part
+from privgp.plan.features import (
+    SUPPORT,
+    FeatureRecords,
+    Features,
+    even_functionals,
+    even_masses,
+    even_points,
+    feature_functionals,
+)
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Records, even_hypotheses
+from privgp.plan.labels import outcome_model
 from privgp.plan.part import Part
 from privgp.privacy.noise import LAPLACE, PURE
-from privgp.types import Array
+from privgp.types import Array, Pair
 
 WEIGHTS = np.geomspace(0.01, 0.3, 80)
 STEPS = (-1.0, 0.0, 1.0)  # standard deviations of the prior
@@ -112,7 +125,34 @@ PURE_GRIDS = {
     2: (1, 2, 3, 4, 5, 7, 8, 10, 12, 14, 17, 20),
     3: (1, 2, 3, 4, 5, 6, 8),
 }
-AS_GOOD = 1.003  # a coarser grid is taken if its error is larger by no more than this
+AS_GOOD = 1.003  # coarser bins or fewer features are taken if their error is larger by no more
+CLEARLY = 1.1  # worse by this much: what follows is worse still
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where private inputs lie, ``low`` and ``high``, (inputs,) each; ``rows``: the number of records, or
+    of ``people`` whose records are protected together."""
+
+    low: Array
+    high: Array
+    rows: int
+    people: bool
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return tuple(zip(self.low.tolist(), self.high.tolist(), strict=True))
+
+    def priors(self, question: Question) -> tuple[Prior, ...]:
+        """From two points with the mean and the spread of an even distribution over the domain."""
+        middle, spread = 0.5 * self.low + 0.5 * self.high, (self.high - self.low) / np.sqrt(12.0)
+        return initial_priors(
+            np.vstack([middle - spread, middle + spread]), question, learned=False
+        )
+
+    def protect(self, strategy: Any) -> Any:
+        """The sums of records as they are, or of the records of one person together."""
+        return strategy.of_people() if self.people and strategy is not None else strategy
 
 
 @dataclass(frozen=True)
@@ -120,9 +160,9 @@ class Aim:
     """What a measurement is chosen for, all that a plan may know of the records among it.
 
     ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
-    ``half_width``: of the bounds of the outputs; ``scatter``: of outputs about f; ``classes``,
-    ``energy``: as strategies have them; ``unit``: of rates, where outputs are counts; ``most``: at most
-    this many bins, None: as many as are best.
+    ``half_width``: of the bounds of the outputs; ``classes``, ``energy``: as strategies have them;
+    ``unit``: of rates, where outputs are counts; ``most``: at most this many bins or features, None: as
+    many as are best.
     """
 
     low: Array
@@ -131,11 +171,47 @@ class Aim:
     models: Sequence[Hyperparameters]
     targets: Array
     half_width: float
-    scatter: Scatter
     classes: int = 1
     energy: bool = True
     unit: float | None = None
     most: int | None = None
+
+    def error_of(
+        self, strategy: Any, noise_std: float, each: Iterable[tuple[Hyperparameters, Functionals]]
+    ) -> float:
+        """Expected root mean square at the targets over models, given what is measured under each."""
+        std = strategy.sum_std(noise_std) * self.half_width
+        nothing = Measurement(np.zeros(len(strategy.matrix)), std, None, 0.0)
+        variances = [
+            posterior(measured, nothing, [model], 0.0).mean_and_variance(self.targets)[1]
+            for model, measured in each
+        ]
+        return float(np.sqrt(np.mean(variances)))
+
+
+Candidate = TypeVar("Candidate")
+
+
+def least_error(
+    ladder: Sequence[Candidate], error_of: Callable[[Candidate], float]
+) -> tuple[Candidate, float]:
+    """The first of the (nearly) best candidates, and its error; what follows a clearly worse one is
+    worse still."""
+    best, least = ladder[0], np.inf
+    for each in ladder:
+        error = error_of(each)
+        if error * AS_GOOD < least:
+            best, least = each, error
+        elif error > CLEARLY * least:
+            break
+    return best, float(least)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinAim(Aim):
+    """What bins are chosen for; ``scatter``: of outputs about f."""
+
+    scatter: Scatter
 
     def grids(self, ladder: Sequence[int]) -> tuple[int, ...]:
         """The numbers of bins per input to try, of those in ``ladder`` and the largest allowed."""
@@ -156,14 +232,12 @@ class Aim:
     def error(self, bins: Bins, noise_std: float) -> float:
         """Expected root mean square at the targets over the models, with this noise on every number."""
         counts = counts_after_noise(bins, bins.count_std(noise_std), None)
-        std = bins.sum_std(noise_std) * self.half_width
-        nothing = Measurement(np.zeros(len(bins.matrix)), std, None, 0.0)
-        variances = []
-        for model in self.models:
-            measured = bin_functionals(bins, *counts, model, unit=self.unit)
-            left = posterior(measured, nothing, [model], 0.0)
-            variances.append(left.mean_and_variance(self.targets)[1])
-        return float(np.sqrt(np.mean(variances)))
+        measured = [(m, bin_functionals(bins, *counts, m, unit=self.unit)) for m in self.models]
+        return self.error_of(bins, noise_std, measured)
+
+    def best_of(self, ladder: Sequence[Bins], noise_std: float) -> tuple[Bins, float]:
+        """The coarsest of the best bins, and their error."""
+        return least_error(ladder, lambda bins: self.error(bins, noise_std))
 
 
 def make_records_part(
@@ -178,29 +252,23 @@ def make_records_part(
 
     ``people``: all records of one person are to be protected together; ``rows`` is of people then.
     """
-    if len(x_bounds) not in GRIDS:  # bins over many inputs would be nearly all empty
-        return make_features_part(rows, x_bounds, question, budget, people=people)
     low, high = np.array(x_bounds, dtype=float).T
-    # Two points with the mean and the spread of an even distribution over the domain.
-    middle, spread = 0.5 * low + 0.5 * high, (high - low) / np.sqrt(12.0)
-    even = np.vstack([middle - spread, middle + spread])
-    priors = initial_priors(even, question, learned=False)
-    finest = Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
+    domain = Domain(low, high, rows, people)
+    if len(low) not in GRIDS:  # bins over many inputs would be nearly all empty
+        return _features_part(domain, question, budget)
+    priors, finest = domain.priors(question), Grid(low, high, (GRIDS[len(low)][-1],) * len(low))
     goal = question.goal(finest.centres(), np.ones(finest.count))
     half, models = question.half_width, design_models(priors[0])
-    scatter, asked = Scatter.of(priors[0], half), question.of_records
-    aim = Aim(low, high, rows, models, goal[0], half, scatter, **asked)
-    bins, rival = _choose(aim, question, budget)
-    if people:
-        bins, rival = bins.of_people(), None if rival is None else rival.of_people()
+    asked = {**question.of_records, "scatter": Scatter.of(priors[0], half)}
+    aim = BinAim(low, high, rows, models, goal[0], half, **asked)
+    bins, rival = map(domain.protect, _choose(aim, question, budget))
     counts = counts_after_noise(bins, bins.count_std(budget.noise_of(bins).std), None)
     measured = bin_functionals(bins, *counts, priors[0].start, unit=aim.unit)
-    domain = tuple(zip(low.tolist(), high.tolist(), strict=True))
-    kind = Records(domain, question.kernel is None, aim.unit)
+    kind = Records(domain.pairs, question.kernel is None, aim.unit)
     return question.part(budget, bins, measured, priors, goal, kind, rival)
 
 
-def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | None]:
+def _choose(aim: BinAim, question: Question, budget: Budget) -> tuple[Bins, Bins | None]:
     """The measurement with the least error to expect, and the best with the other law of noise."""
     auto = question.mechanism == "auto"
     law = LAPLACE if auto else question.mechanism
@@ -214,10 +282,10 @@ def _choose(aim: Aim, question: Question, budget: Budget) -> tuple[Bins, Bins | 
     return (pure, gaussian) if pure_error < error else (gaussian, pure)
 
 
-def best_bins(aim: Aim, noise_std: float) -> tuple[Bins, float]:
+def best_bins(aim: BinAim, noise_std: float) -> tuple[Bins, float]:
     """The bins and sums of (nearly) the least error with this noise on every number, and that error."""
     grids = aim.grids(GRIDS[len(aim.low)])
-    best, least = _best_plain([aim.bins(parts) for parts in grids], aim, noise_std)
+    best, least = aim.best_of([aim.bins(parts) for parts in grids], noise_std)
     # The noise-aware design wants bins finer than the best plain ones, but not much.
     place = grids.index(best.shape[0])
     for parts in grids[place + 1 : place + 3] or grids[-1:]:
@@ -229,12 +297,12 @@ def best_bins(aim: Aim, noise_std: float) -> tuple[Bins, float]:
 
 
 def best_pure_bins(
-    aim: Aim, budget: Budget, law: str = LAPLACE, *, energy: bool = True
+    aim: BinAim, budget: Budget, law: str = LAPLACE, *, energy: bool = True
 ) -> tuple[Bins, float]:
     """The same for pure noise, which wants plain bins: a mix would put a record in several."""
     kind: dict[str, Any] = {"kind": HalvedBins, "energy_weight": 0.0, "law": law}
     ladder = [aim.bins(parts, **kind) for parts in aim.grids(PURE_GRIDS[len(aim.low)])]
-    best, least = _best_plain(ladder, aim, budget.noise_of(ladder[0]).std)
+    best, least = aim.best_of(ladder, budget.noise_of(ladder[0]).std)
     if not energy:
         return best, least
     heavy = replace(best, energy_weight=float(WEIGHTS[-1]))
@@ -242,21 +310,10 @@ def best_pure_bins(
     lightest, heaviest = (float((error / aim.half_width) ** 2) for error in each)
     weight = energy_weight(budget.epsilon, aim.rows, aim.scatter, lightest, heaviest)
     ladder = [replace(bins, energy_weight=weight) for bins in ladder]
-    return _best_plain(ladder, aim, budget.noise_of(ladder[0]).std)
+    return aim.best_of(ladder, budget.noise_of(ladder[0]).std)
 
 
-def _best_plain(ladder: Sequence[Bins], aim: Aim, noise_std: float) -> tuple[Bins, float]:
-    best, least = ladder[0], np.inf
-    for bins in ladder:
-        error = aim.error(bins, noise_std)
-        if error * AS_GOOD < least:
-            best, least = bins, error
-        elif error > 1.1 * least:
-            break  # finer bins are noisier still
-    return best, least
-
-
-def aware_bins(parts: int, aim: Aim, noise_std: float) -> Bins:
+def aware_bins(parts: int, aim: BinAim, noise_std: float) -> Bins:
     """The noise-aware design for even records, made safe for private inputs.
 
     Its columns b get norm at most 1; if their least inner product is -rho < 0, a row of sqrt(rho)
@@ -270,3 +327,69 @@ def aware_bins(parts: int, aim: Aim, noise_std: float) -> Bins:
     rho = max(0.0, -float((B.T @ B).min())) + 1e-12
     lifted = np.vstack([B, np.full((1, bins.count), np.sqrt(rho))])
     return replace(bins, matrix=np.asarray(lifted / (np.sqrt(1.0 + rho) * (1.0 + 1e-12))))
+
+
+LENGTHSCALES = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)  # shares of the sides of the domain
+NUMBERS = (8, 15, 30, 60, 100)
+FIRST_NUMBER = 60
+GRAM_WEIGHTS = (float(np.sqrt(0.5)), 1.0, float(np.sqrt(2.0)))
+TARGETS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureAim(Aim):
+    """What features are chosen for, within this budget; ``most``: at most this many of them."""
+
+    budget: Budget
+
+    @cached_property
+    def squares(self) -> list[Array]:
+        """The covariances of what is summed at the points that stand for even records, under every
+        model."""
+        points = even_points(self.low, self.high)
+        each = (outcome_model(model, self.unit) for model in self.models)
+        return [evaluate(model.kernel, points) for model in each]
+
+    def features(self, lengthscale: float, number: int, gram_weight: float) -> Features:
+        number = number if self.most is None else min(number, self.most)
+        of = principal_features(self.low, self.high, lengthscale, number)
+        made = Features(**vars(of), rows=self.rows, gram_weight=gram_weight, classes=self.classes)
+        return made if self.energy else replace(made, energy_weight=0.0)
+
+    def error(self, features: Features) -> float:
+        """Expected root mean square at the targets over the models."""
+        noise_std = self.budget.noise_of(features).std
+        known = features, *even_masses(features, noise_std)
+        each = zip(self.models, self.squares, strict=True)
+        measured = [(model, feature_functionals(*known, own, self.unit)) for model, own in each]
+        return self.error_of(features, noise_std, measured)
+
+
+def _features_part(domain: Domain, question: Question, budget: Budget) -> Part:
+    """The part of a plan for more private inputs than bins can be over."""
+    if question.mechanism in PURE or budget.delta == 0.0:
+        raise ValueError(
+            f"{len(domain.low)} private inputs need Gaussian noise: give delta > 0 and "
+            "mechanism='auto' or mechanism='gaussian'."
+        )
+    priors, everywhere = domain.priors(question), spread_points(domain.low, domain.high, SUPPORT, 3)
+    goal = question.goal(everywhere, np.ones(SUPPORT))
+    models = design_models(priors[0]) if question.learned else [priors[0].start]
+    some = goal[0][:: -(-len(goal[0]) // TARGETS)]
+    asked = {**question.of_records, "budget": budget}
+    own = domain.low, domain.high, domain.rows
+    aim = FeatureAim(*own, models, some, question.half_width, **asked)
+    features = domain.protect(best_features(aim))
+    measured = even_functionals(features, budget.noise_of(features).std, priors[0].start, aim.unit)
+    kind = FeatureRecords(domain.pairs, question.kernel is None, aim.unit)
+    return question.part(budget, features, measured, priors, goal, kind)
+
+
+def best_features(aim: FeatureAim) -> Features:
+    """First the lengthscale, then the number, then the weight of the Gram matrix."""
+    first = [aim.features(share, FIRST_NUMBER, 1.0) for share in LENGTHSCALES]
+    best, _ = least_error(first, aim.error)
+    numbers = [aim.features(best.lengthscale, number, 1.0) for number in NUMBERS]
+    best, _ = least_error(numbers, aim.error)
+    weights = [replace(best, gram_weight=weight) for weight in GRAM_WEIGHTS]
+    return least_error(weights, aim.error)[0]

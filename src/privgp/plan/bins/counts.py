@@ -12,7 +12,7 @@ from privgp.gp.kernels.integral import integral_gram
 from privgp.gp.measurement import Functionals
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.bins.bins import Bins
-from privgp.plan.outcomes.links import outcome_model
+from privgp.plan.labels import outcome_model
 from privgp.types import Array
 
 # How uneven counts may be: their prior std over the even count, and the share of its square that

@@ -14,6 +14,7 @@ from privgp.types import Array, Pair, UserData
 
 LARGEST = 1e50
 MOST_INDUCING = 5000
+MOST_ROWS = 2**16  # of one person
 MOST_OUTPUTS = 100
 SMALLEST_SHARE = 1e-6  # of the largest
 AnyBounds = Pair | tuple[Pair, ...]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from operator import add
 from typing import Any, Protocol, Self
 
@@ -20,12 +21,14 @@ from privgp.plan.inputs.files import numbers as plain_numbers
 from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.rows import block_number, runs
-from privgp.plan.inputs.tally import Grouped, People, find_rungs, fraction_bits, group_rows
+from privgp.plan.inputs.tally import Grouped, People, find_rungs, fraction_bits, key_rows
 from privgp.tables.files import BATCH, Files
 from privgp.types import Array, Integers
 
 Read = Callable[[Any], Any]
+STREAMED = 20_000  # past this many rows they are tallied where they are
+MANY = 2**20  # rows of a block at most
+PER_WORKER = 4  # blocks, so that none waits long for the last
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,6 +92,17 @@ class Batch:
     def rows(self) -> slice:
         """Which rows of the block they are."""
         return slice(self.first, self.first + len(self.numbers))
+
+
+def runs(batches: int, number: int) -> list[tuple[int, int]]:
+    """About ``number`` runs of as many batches each, (first, stop)."""
+    number = max(1, min(batches, number))
+    return list(pairwise(batches * place // number for place in range(number + 1)))
+
+
+def block_number(count: int, engine: Engine) -> int:
+    """How many blocks this many rows are worked on in."""
+    return max(PER_WORKER * engine.workers, -(-count // MANY))
 
 
 class Held(Protocol):
@@ -258,7 +272,8 @@ class Blocks:
         return found
 
     def group(self, grid: Grid, engine: Engine) -> Grouped:
-        found: Grouped = self._sum(Grouping(grid, fraction_bits(self.count)), engine)
+        function = Grouping(grid, fraction_bits(self.count))
+        found: Grouped = sum_parts(function, self.parts(engine), engine)
         return found
 
     def _sum(self, function: Callable[[Batch], object], engine: Engine) -> Any:
@@ -314,6 +329,10 @@ class Grouping:
     grid: Grid
     bits: int
 
-    def __call__(self, batch: Batch) -> Grouped:
-        held = batch.numbers, batch.classes, batch.exposures
-        return group_rows(self.grid, *held, self.bits, batch.rungs)
+    def __call__(self, block: Blocks) -> Grouped:
+        parts = [
+            key_rows(self.grid, b.numbers, b.classes, b.exposures, self.bits, b.rungs)
+            for b in block.batches()
+        ]
+        keys, sums, numbers = map(np.concatenate, zip(*parts, strict=True))
+        return Grouped.of(keys, sums, numbers, numbers)

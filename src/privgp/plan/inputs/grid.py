@@ -23,6 +23,7 @@ MOST_STEPS, LEAST_STEPS = 2**14, 4  # along one input
 CELLS = 2**17  # about this many at most, unless whole numbers alone make more
 MOST_KEYS = 2**46  # of a grid, so that floats in files hold them beside a class of people
 FINE = 30  # bits of a place within the grid
+PARTS = 256  # of a step, in one of which the mean of many cells is known
 OTHER_UNITS = "the inputs of some rows are not finite: choose other units."
 TOO_MANY = "the input columns have too many levels together: leave some of them out."
 
@@ -65,6 +66,13 @@ class Axis:
     @property
     def count(self) -> int:
         return int(self.steps.sum())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every whole number has its own step."""
+        return len(self.steps) == 1 and bool(
+            self.factors[0] == 1.0 and self.knots[0] == np.floor(self.knots[0])
+        )
 
     @property
     def fine(self) -> float:
@@ -134,6 +142,22 @@ class Grid:
         """Places as whole numbers, which sums of are exact, (rows, inputs)."""
         pairs = zip(self.axes, places, strict=True)
         return np.column_stack([np.floor(p * axis.fine).astype(np.int64) for axis, p in pairs])
+
+    def cells(self, keys: Integers) -> Integers:
+        """The step of every cell along each input, (cells, inputs)."""
+        pairs = zip(self.axes, self.strides, strict=True)
+        return np.column_stack([keys // stride % axis.count for axis, stride in pairs])
+
+    def split(self, cells: Integers, numbers: Array) -> Integers:
+        """In which of 256 parts of their steps numbers are, (cells, inputs)."""
+        within = np.column_stack(self.places(numbers)) - cells
+        return np.clip(np.floor(within * PARTS), 0, PARTS - 1).astype(np.int64)
+
+    def join(self, cells: Integers, parts: Integers) -> Array:
+        """The numbers in the middle of parts of steps, (cells, inputs); whole numbers are exact."""
+        places = cells + np.where([axis.is_whole for axis in self.axes], 0.0, (parts + 0.5) / PARTS)
+        pairs = zip(self.axes, places.T, strict=True)
+        return np.column_stack([axis.number(own) for axis, own in pairs])
 
     def means(self, sums: Integers, counts: Integers) -> Array:
         """The mean number of every cell, (cells, inputs), from sums of ``offsets``."""

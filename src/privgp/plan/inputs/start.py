@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 from privgp.gp.input_maps import blend_ranks, spreads
 from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
-from privgp.plan.outcomes.rates import rate_priors
+from privgp.plan.kinds import rate_priors
 from privgp.types import Array
 
 if TYPE_CHECKING:

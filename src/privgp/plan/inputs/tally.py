@@ -7,7 +7,7 @@ another sums their outputs: both are grouped sums of whole numbers. Proof: docs/
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from privgp.engine.local import Engine, whole_multiples
 from privgp.plan.inputs.grid import (
     BINS,
+    PARTS,
     Axis,
     Grid,
     Limits,
@@ -24,16 +25,85 @@ from privgp.plan.inputs.grid import (
     whole_axis,
 )
 from privgp.plan.inputs.inputs import Inputs
+from privgp.storage.codec import Leaf, Leaves
 from privgp.types import Array, Integers, added_field
 
 # How many rows a person may have, each of which then counts one over it: few numbers, so that few cells
 # are told apart by them.
 LADDER = np.array(sorted({m * 2**j for j in range(31) for m in (4, 5, 6, 7)} | {1, 2, 3}))
 CLASSES = 128  # more than there are
+MOST_PLACES = 2**24  # of tables in which keys are looked up
 RUNGS = 16  # classes of sample weights that cells are told apart by
 NARROW, ROUNDS = 64, 8  # bins that nearly all rows lie in at least; passes until they do
 NOT_TOGETHER = "the parts do not belong together."
 MOST_ROWS = 2**32
+MOST_EXACT = 2**15  # numbers of cells that are held with all of their digits
+
+
+@dataclass(frozen=True, repr=False)
+class Places:
+    """The place of every key among ascending ones: looked up in tables, where these are not too large.
+
+    A key is its upper part times 128 plus its lower one. Each part that occurs gets a number, and so does
+    each pair of them that occurs.
+
+    Attributes
+    ----------
+    keys : array, (keys,)
+        Ascending.
+    parts : tuple of array, optional
+        The number of every upper part, of every lower part, and of every pair; -1 for those that do not
+        occur. None: keys are searched for.
+
+    """
+
+    keys: Integers
+    parts: tuple[Integers, Integers, Integers] | None = None
+
+    @classmethod
+    def of(cls, keys: Integers) -> Self:
+        """The places of these keys, some of which may be equal, in any order."""
+        largest = int(keys.max(initial=-1)) // CLASSES
+        if not 0 <= largest < MOST_PLACES:
+            return cls(np.unique(keys))
+        upper, uppers = _number(keys // CLASSES, largest + 1)
+        lower, lowers = _number(keys % CLASSES, CLASSES)
+        if len(uppers) * len(lowers) > MOST_PLACES:
+            return cls(np.unique(keys))
+        pairs = upper[keys // CLASSES] * len(lowers) + lower[keys % CLASSES]
+        table, found = _number(pairs, len(uppers) * len(lowers))
+        own = uppers[found // len(lowers)] * CLASSES + lowers[found % len(lowers)]
+        return cls(own, (upper, lower, table))
+
+    def find(self, keys: Integers) -> Integers:
+        """The place of every key; -1 where it is not among those."""
+        if self.parts is None:
+            places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+            return np.where(self.keys[places] == keys, places, -1) if len(self.keys) else keys
+        upper, lower, table = self.parts
+        high = np.minimum(keys // CLASSES, len(upper) - 1)
+        first, second = upper[high], lower[keys % CLASSES]
+        known = (first >= 0) & (second >= 0) & (high == keys // CLASSES)
+        pairs = first * (int(lower.max()) + 1) + second
+        return np.where(known, table[np.where(known, pairs, 0)], -1)
+
+
+def _number(values: Integers, count: int) -> tuple[Integers, Integers]:
+    """A number for each of ``count`` values that occurs, -1 for others, and the values by number."""
+    occurs = np.zeros(count, dtype=bool)
+    occurs[values] = True
+    found = np.flatnonzero(occurs)
+    table = np.full(count, -1, dtype=np.int64)
+    table[found] = np.arange(len(found))
+    return table, found
+
+
+def sum_columns(index: Integers, columns: Integers, count: int) -> Integers:
+    """Exact sums of whole numbers (rows, columns) over the rows of each of ``count`` places."""
+    total = np.zeros((columns.shape[1], count), dtype=np.int64)
+    for own, column in zip(total, columns.T, strict=True):
+        np.add.at(own, index, column)
+    return np.ascontiguousarray(total.T)
 
 
 @dataclass(frozen=True)
@@ -59,17 +129,13 @@ class Grouped:
     @classmethod
     def of(cls, keys: Integers, sums: Integers, lows: Array, highs: Array) -> Self:
         """From rows, or from parts of cells."""
-        if not len(keys):
-            return cls(keys, sums, lows, highs)
-        order = np.argsort(keys, kind="stable")
-        ordered = keys[order]
-        first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        return cls(
-            ordered[first],
-            np.add.reduceat(sums[order], first),
-            np.minimum.reduceat(lows[order], first),
-            np.maximum.reduceat(highs[order], first),
-        )
+        places = Places.of(keys)
+        index, shape = places.find(keys), (len(places.keys), lows.shape[1])
+        least, most = np.full(shape, np.inf), np.full(shape, -np.inf)
+        for column in range(shape[1]):
+            np.minimum.at(least[:, column], index, lows[:, column])
+            np.maximum.at(most[:, column], index, highs[:, column])
+        return cls(places.keys, sum_columns(index, sums, shape[0]), least, most)
 
     def __add__(self, other: Grouped) -> Grouped:
         return Grouped.of(
@@ -194,6 +260,14 @@ class Tally:
         return self.coordinates[np.searchsorted(np.cumsum(self.counts), places, side="right")]
 
     @property
+    def cells(self) -> Integers:
+        """The step of every cell along each input, (cells, inputs)."""
+        people, weights = self.people is not None, self.row_weights is not None
+        return self.grid.cells(
+            self.keys // ((CLASSES if people else 1) * (RUNGS if weights else 1))
+        )
+
+    @property
     def bits(self) -> int:
         """Bits behind the point of a number in [-1, 1], such that sums over all rows fit 63 bits."""
         return fraction_bits(self.rows)
@@ -260,8 +334,21 @@ def _closer(axis: Axis, first: int, stop: int) -> Axis:
     return Axis(np.array([low, high]), np.array([BINS])) if finer else axis
 
 
-def tally_of(source: Source, grid: Grid, engine: Engine) -> Tally:
-    """The tally of rows on a grid."""
+def tally_of(source: Source, grid: Grid, engine: Engine, *, exact: bool = False) -> Tally:
+    """The tally of rows on a grid.
+
+    Parameters
+    ----------
+    source : Source
+        The rows.
+    grid : Grid
+        The cells.
+    engine : Engine
+        The workers that read them.
+    exact : bool
+        Whether the means of many cells are numbers of all digits, as earlier versions had them.
+
+    """
     found, people = source.group(grid, engine), source.persons
     counts, inputs = found.sums[:, 0], len(grid.axes)
     means = grid.means(found.sums[:, 1 : 1 + inputs], counts)
@@ -279,7 +366,64 @@ def tally_of(source: Source, grid: Grid, engine: Engine) -> Tally:
     ones = np.ones(len(counts), dtype=np.int64)
     each = ones if people is None else LADDER[found.keys % CLASSES]
     held = exposures, source.kinds, weights
-    return Tally(grid, found.keys, counts, numbers, each, people, *held)
+    made = Tally(grid, found.keys, counts, numbers, each, people, *held)
+    if exact or numbers.size <= MOST_EXACT:
+        return made
+    return replace(made, numbers=grid.join(made.cells, grid.split(made.cells, numbers)))
+
+
+def is_in_parts(tally: Tally) -> bool:
+    """Whether the means of cells are in the middle of parts of their steps."""
+    grid, cells, numbers = tally.grid, tally.cells, tally.numbers
+    found = grid.join(cells, grid.split(cells, numbers))
+    return numbers.size > MOST_EXACT and np.array_equal(found, numbers)
+
+
+@dataclass(frozen=True)
+class _File:
+    """How files hold a tally.
+
+    Attributes
+    ----------
+    numbers : array, (cells, inputs)
+        Zeros where ``parts`` tell them.
+    parts : array, (cells, inputs), optional
+        In which of 256 parts of its step the mean input of every cell is.
+
+    """
+
+    grid: Grid
+    keys: Integers
+    counts: Integers
+    numbers: Array
+    each: Integers
+    people: int | None = added_field(None)
+    exposures: Array | None = added_field(None)
+    inputs: Inputs | None = added_field(None)
+    row_weights: Array | None = added_field(None)
+    parts: Integers | None = added_field(None)
+
+    @classmethod
+    def of(cls, tally: Tally) -> Self:
+        held = {each.name: getattr(tally, each.name) for each in fields(tally)}
+        if not is_in_parts(tally):
+            return cls(**held)
+        parts = tally.grid.split(tally.cells, tally.numbers)
+        return cls(**{**held, "numbers": np.zeros_like(tally.numbers)}, parts=parts)
+
+    def read(self) -> Tally:
+        tally = Tally(**{each.name: getattr(self, each.name) for each in fields(Tally)})
+        if self.parts is None:
+            return tally
+        tally.check()
+        cells = tally.cells
+        if self.parts.shape != cells.shape or not np.all((self.parts >= 0) & (self.parts < PARTS)):
+            raise ValueError(NOT_TOGETHER)
+        return replace(tally, numbers=self.grid.join(cells, self.parts))
+
+
+_File.__name__ = Tally.__name__  # by which files know it
+TALLIES: Leaves = {Tally: Leaf(_File, _File.of, _File.read)}
 
 
 def _are_shares(weights: Array, shape: tuple[int, ...]) -> bool:
@@ -351,15 +495,15 @@ class People:
         return int(np.count_nonzero(self.classes >= 0))
 
 
-def group_rows(
+def key_rows(
     grid: Grid,
     numbers: Array,
     classes: Integers | None,
     exposures: Array,
     bits: int,
     rungs: Integers | None = None,
-) -> Grouped:
-    """Public sums over rows.
+) -> tuple[Integers, Integers, Array]:
+    """The key of every row that is used, what it adds to sums, and its numbers.
 
     Parameters
     ----------
@@ -387,7 +531,7 @@ def group_rows(
     sums = np.column_stack(parts)
     if counted is not None:
         keys, sums, numbers = keys[counted], sums[counted], numbers[counted]
-    return Grouped.of(keys, sums, numbers, numbers)
+    return keys, sums, numbers
 
 
 def keys_of(

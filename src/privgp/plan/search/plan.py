@@ -10,9 +10,9 @@ import numpy as np
 from privgp.gp.surrogate import Hyperprior, known_prior
 from privgp.plan.inputs.arguments import is_number
 from privgp.plan.search.space import Space
-from privgp.privacy import kusner
-from privgp.privacy.kusner import KusnerConstants
+from privgp.privacy import selection
 from privgp.privacy.noise import GaussianNoise
+from privgp.privacy.selection import KusnerConstants
 from privgp.types import Array
 
 CHANCE = 3.0  # theorems hold except with probability delta + e^-3, 5%
@@ -119,11 +119,11 @@ def kusner_plan(
     epsilon, delta, noise = 0.5 * plan.epsilon, 0.5 * plan.delta, assumed["observation_std"]
     if noise_free:
         noise = 0.0
-        regret = kusner.noise_free_regret(assumed["A"], assumed["tau"], len(space.names))
+        regret = selection.noise_free_regret(assumed["A"], assumed["tau"], len(space.names))
     else:
-        gain = kusner.largest_gain(space.points, prior, steps, noise)
-        beta = kusner.beta(steps, len(space), delta)
-        regret = math.sqrt(kusner.regret_constant(noise) * beta * gain / steps)
+        gain = selection.largest_gain(space.points, prior, steps, noise)
+        beta = selection.beta(steps, len(space), delta)
+        regret = math.sqrt(selection.regret_constant(noise) * beta * gain / steps)
     constants = KusnerConstants(
         epsilon, delta, len(space), steps, assumed["correlation"], noise, regret
     )

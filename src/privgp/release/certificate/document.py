@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, cast
@@ -17,12 +17,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.measurement import Functionals
-from privgp.plan.fingerprint import fingerprint
 from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.plan.part import unit_of
 from privgp.privacy.guarantee import Event
 from privgp.release.certificate import wording
-from privgp.release.spendings import totals
+from privgp.release.spendings import totals, utc
+from privgp.storage.codec import fingerprint
 from privgp.types import Pair
 
 if TYPE_CHECKING:
@@ -62,12 +62,6 @@ def certificate(
         "registry": wording.registry(written, known),
         "nist_sp_800_226": wording.guideline(written, known),
     }
-
-
-def utc(date: datetime) -> str:
-    if date.tzinfo is None:
-        raise ValueError("date must have a time zone.")
-    return date.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def plan_hash(

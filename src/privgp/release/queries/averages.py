@@ -11,8 +11,7 @@ import numpy as np
 from privgp.gp.inference.averages import Sums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.prediction import check_coverage
-from privgp.release.queries.points import each_quantities, is_single
-from privgp.release.queries.quantities import Averages
+from privgp.release.queries.quantities import Averages, each_quantities, is_single
 from privgp.release.release import Release
 from privgp.tables.table import frame_of
 from privgp.types import STAMP, Array, Column, Integers, UserData
@@ -66,6 +65,10 @@ class Average:
         Joint draws, for anything else: ratios, ranks, the largest.
     guarantee : Guarantee
         Of the release. Averages cost nothing further.
+    by : str
+        The name of the column that holds the labels.
+    table : object, optional
+        The table that was averaged over, which sets the library of ``to_frame``.
 
     """
 

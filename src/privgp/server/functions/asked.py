@@ -62,9 +62,16 @@ class FunctionAsked(Prior):
             super().check_size(rows, settings)
 
     def estimator(self, declared: Declared, _: int) -> Any:
-        inputs = {"protect": declared.protect, "domain": declared.domain, "inducing": self.inducing}
-        inputs |= {"epsilon": self.epsilon, "delta": self.delta, "y_bounds": declared.pairs[0]}
-        return PrivateFunction(self.kernel, self.noise_variance, **inputs)
+        return PrivateFunction(
+            self.kernel,
+            self.noise_variance,
+            y_bounds=declared.pairs[0],
+            epsilon=self.epsilon,
+            delta=self.delta,
+            protect=declared.protect,
+            domain=declared.domain,
+            inducing=self.inducing,
+        )
 
 
 class PathsAsked(Prior):

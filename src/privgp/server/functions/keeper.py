@@ -20,8 +20,8 @@ from pydantic import TypeAdapter
 from sklearn.base import clone
 
 from privgp.ledger.account import Account
-from privgp.models.kept import names_of
 from privgp.models.rows.tables import example_records
+from privgp.models.spending import names_of
 from privgp.server.declared import Declared
 from privgp.server.errors import Refused, first_line
 from privgp.server.functions.asked import ESTIMATORS, AnyAsked

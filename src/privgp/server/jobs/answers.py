@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from privgp.models.kept import names_of
+from privgp.models.spending import names_of
 from privgp.server.errors import Refused, first_line
 from privgp.server.store.store import Row
 from privgp.server.views import exports

@@ -12,11 +12,9 @@ from privgp.engine import database as db
 from privgp.engine.local import Engine, Watch
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
-from privgp.tables.parser import TableError
-from privgp.types import Integers
+from privgp.types import Integers, TableError
 from privgp.vault.grouped.totals import CHANGED, Encoding
-from privgp.vault.masked import Sealed
-from privgp.vault.values import read_label
+from privgp.vault.values import Sealed, read_label
 
 WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
 ANOTHER = "y must be the output of the table whose inputs are X."

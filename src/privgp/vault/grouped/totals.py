@@ -12,16 +12,14 @@ import numpy as np
 from privgp.engine.local import Engine, Watch, whole_multiples
 from privgp.gp.threads import one_thread
 from privgp.plan.inputs.blocks import Blocks, sum_parts
-from privgp.plan.inputs.tally import Tally, keys_of
+from privgp.plan.inputs.tally import Places, Tally, keys_of, sum_columns
 from privgp.tables.files import Files
 from privgp.types import Array, Integers, Pair
-from privgp.vault.masked import Key, Masked, Sealed, unseal
+from privgp.vault.masked import Key, Masked
 from privgp.vault.validate import clip_outputs
+from privgp.vault.values import Sealed, unseal
 
 CHANGED = "the rows are not those that the plan was made for: plan again. Nothing was spent."
-HALF = (
-    20  # bits of the lower half of a whole number: sums of halves over a batch are exact in floats
-)
 
 
 @dataclass(frozen=True)
@@ -238,29 +236,31 @@ class Summing:
     def __call__(self, block: PrivateBlock) -> Masked:
         columns = 1 + sum(each.columns for each in self.encodings)
         total = np.zeros((len(self.tally.keys), columns), dtype=np.int64)
+        cells = Places.of(self.tally.keys)
         with one_thread():
             for batch in block.rows.batches(block.names, block.read):
                 held = batch.held if block.values is None else block.values[batch.rows]
                 values = np.asarray(held, dtype=np.float64).reshape(len(batch.numbers), -1)
                 places = self.tally.grid.places(batch.numbers)
                 keys, used = keys_of(self.tally.grid, places, batch.classes, batch.rungs)
-                self._add(total, keys, values, used)
+                self._add(total, cells, keys, values, used)
         return Masked.of(total, block.rows.first, self.key)
 
-    def _add(self, total: Integers, keys: Integers, values: Array, used: Integers | None) -> None:
+    def _add(
+        self,
+        total: Integers,
+        cells: Places,
+        keys: Integers,
+        values: Array,
+        used: Integers | None,
+    ) -> None:
         """Add a batch. All of its outcomes are checked, those of rows that are not used too."""
         pairs = zip(self.encodings, values.T, strict=True)
         encoded = np.column_stack([e.encode(column, self.tally.bits) for e, column in pairs])
         if used is not None:
             keys, encoded = keys[used], encoded[used]
-        cells = np.minimum(np.searchsorted(self.tally.keys, keys), len(self.tally.keys) - 1)
-        if not np.array_equal(self.tally.keys[cells], keys):
+        index = cells.find(keys)
+        if np.any(index < 0):
             raise ValueError(CHANGED)
-        count = len(total)
-        total[:, 0] += np.bincount(cells, minlength=count)
-        for place, column in enumerate(encoded.T, 1):
-            upper = column >> HALF
-            lower = (column - (upper << HALF)).astype(np.float64)
-            sums = np.bincount(cells, upper.astype(np.float64), minlength=count)
-            total[:, place] += sums.astype(np.int64) << HALF
-            total[:, place] += np.bincount(cells, lower, minlength=count).astype(np.int64)
+        total[:, 0] += np.bincount(index, minlength=len(total))
+        total[:, 1:] += sum_columns(index, encoded, len(total))

@@ -11,7 +11,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import SAME_NOISE, GaussianNoise
 from privgp.storage.archive import require
 from privgp.types import Array, Pair, Positive, Seed, Share
-from privgp.vault.noise import add_noise
+from privgp.vault.measure import add_noise
 from privgp.vault.states.kept import OTHER_PROMISE, Contents
 
 

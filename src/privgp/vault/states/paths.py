@@ -20,7 +20,7 @@ from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
 from privgp.storage.archive import NO_ROWS, Triangle, require
 from privgp.types import Array, Seed, UserData
-from privgp.vault.noise import add_noise
+from privgp.vault.measure import add_noise
 from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
 from privgp.vault.validate import clip_inputs, clip_outputs
 

@@ -1,4 +1,4 @@
-"""PrivateGPDensity: where private points lie, as a density and an intensity with intervals."""
+"""What a released density guarantees (docs/proofs/density.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -15,23 +15,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
-from privgp.models.density.guarantee import density_guarantee
-from privgp.models.promise import with_assumptions
-from privgp.models.published import Published
+from privgp.models.published import Published, with_assumptions
 from privgp.models.rows.fit import domain, private_inputs, row_count
 from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
-from privgp.plan.bins.bins import Grid
+from privgp.plan.bins.points import LEAST_TOLD, PointBins, bins_of, locate_exposure
 from privgp.plan.build import Question
-from privgp.plan.outcomes.density import LEAST_TOLD, bins_per_input, cell_volume, quadrature
-from privgp.plan.outcomes.exposures import Exposures
-from privgp.plan.parameters import DensityParameters
+from privgp.plan.kinds import Exposures
+from privgp.plan.parameters import MIXED_ARGUMENTS, DensityParameters, MixedParameters
 from privgp.plan.plan import Plan, make_plan
 from privgp.plan.together import PublicInputs
 from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import Guarantee
+from privgp.privacy.guarantee import Guarantee, promise
+from privgp.privacy.protected import POINTS
 from privgp.question.parameters import check_values
 from privgp.release.prediction import ReleasedFunction, check_coverage
+from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.tables import seal_counts
 from privgp.vault.validate import column_names
@@ -39,6 +38,31 @@ from privgp.vault.validate import column_names
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+ASSUMPTIONS = (
+    "the number of points is public",
+    "kernel, domain, bins and budget were chosen without looking at the points",
+)
+
+
+def density_guarantee(plan: Plan, *, simulated: bool) -> Guarantee:
+    """The guarantee of noisy sums of the numbers of points in the bins of a grid.
+
+    Replacing one point moves two counts by 1, so every sum of counts with weights of norm at most 1 by
+    at most 2: what the plan states as the change of one output.
+    """
+    size, bins = plan.strategy.size, plan.rows
+    totals = f"{size} noisy total{'s' if size > 1 else ''} of the numbers of points in {bins} bins"
+    return promise(
+        POINTS,
+        [plan.noise.event],
+        (plan.epsilon, plan.delta),
+        assumptions=ASSUMPTIONS,
+        mechanism=f"{totals} of the declared domain ({plan.noise.describe()}){FROM_THEM}",
+        sampler=plan.noise.sampler,
+        simulated=simulated,
+    )
 
 
 @dataclass(eq=False, repr=False)
@@ -58,10 +82,11 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     kernel : scikit-learn kernel, optional
         Of the logarithm of the intensity.
     bins : int, optional
-        Bins per input. None: 64, 20, 8, 5 or 4 for one to five inputs, more from 5,000 points on, and
-        fewer if there are fewer points than 2.5 / epsilon per bin.
+        Bins per number. None: 64, 20, 8, 5 or 4 for one to five numbers, more from 5,000 points on, and
+        fewer if there are fewer points than 2.5 / epsilon per bin. Every level of a category has its own.
     columns : dict, optional
-        Inputs that are dates or places, by name. Places lie on the declared rectangle, in kilometres.
+        Inputs that are dates, places or categories, by name. Places lie on the declared rectangle, in
+        kilometres. The levels of a category are declared: ``("category", ["north", "south"])``.
     hyperparameters : {"learned", "fixed"}
         Whether they are learned from the private measurement, at no cost.
     mechanism : {"auto", "gaussian", "laplace"}
@@ -98,7 +123,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return "records"
 
     @from_inputs_alone
-    def plan(self, X: Table | int, *, groups: None = None) -> Plan:
+    def plan(self, X: Table | int, *, groups: None = None, exposure: Table | None = None) -> Plan:
         """What a ``fit`` would measure, and how accurate the intensity would be. Spends nothing.
 
         Parameters
@@ -107,19 +132,51 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             The points, of which nothing but their number is used, or that number.
         groups : None
             Refused: points are protected one by one.
+        exposure : table, optional
+            As for ``fit``.
 
         """
         _refuse_people(groups)
         asked = copy(self)._declare(row_count(X))
-        return asked._make_plan()
+        return asked._make_plan(asked._public_rows(exposure))
 
-    def epsilon_for(self, X: Table, error: float) -> float:  # type: ignore[override]
-        """The least epsilon, within 1%, whose plan expects at most this error, as a share of the
-        intensity. Reads no point and spends nothing."""
-        return self._least_epsilon(X, error)
+    def epsilon_for(  # type: ignore[override]
+        self, X: Table, error: float, *, exposure: Table | None = None
+    ) -> float:
+        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
+
+        Every epsilon that is tried is planned for; the model's own is not used. Reads no point and spends
+        nothing.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The points, or their number: nothing else of them is used.
+        error : float
+            The largest expected error, as a share of the intensity.
+        exposure : table, optional
+            As for ``fit``.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If no epsilon reaches the error. The message states the error without privacy.
+
+        """
+        return self._least_epsilon(X, error, exposure=exposure)
 
     def fit(
-        self, X: Table, y: UserData = None, *, groups: None = None, plan: Plan | None = None
+        self,
+        X: Table,
+        y: UserData = None,
+        *,
+        groups: None = None,
+        plan: Plan | None = None,
+        exposure: Table | None = None,
     ) -> Self:
         """Count the points, once, with noise, and learn from the counts. The only call that spends.
 
@@ -133,6 +190,10 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             Refused: points are protected one by one.
         plan : Plan, optional
             What ``plan`` returned for this number of points, which is then carried out.
+        exposure : table, optional
+            What points are counted over, such as the inhabitants of a census: public places in the
+            columns of X, and in one more column how much is there; 1 for each if there is none. The
+            intensity is then the number of points per unit of exposure.
 
         """
         _refuse_people(groups)
@@ -142,32 +203,45 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         points = private_inputs(self, X)
         names = column_names(X) if self.inputs_ is None else self.inputs_.names
         remember(self, names, len(self._pairs))
-        made = self._make_plan() if plan is None else verify_plan(self, plan, self._public_rows())
-        grid = self._grid
-        counts = seal_counts(points, grid.low, grid.high, grid.shape)
-        self._publish_plan(made, counts, inputs=None, rows=count)
+        public = self._public_rows(exposure)
+        made = self._make_plan(public) if plan is None else verify_plan(self, plan, public)
+        self._publish_plan(made, seal_counts(points, self._bins), inputs=None, rows=count)
         return self
 
     def intensity(self, X: Table) -> Array:
-        """The expected number of points per unit of length, area or volume at the rows of X, (rows,).
-
-        It is the density times the number of points, and 0 outside of the declared domain.
-        """
-        return self._points * np.exp(self.score_samples(X))
+        """The expected number of points per unit of length, area or volume, or of exposure, at the rows
+        of X, (rows,); 0 outside of the declared domain."""
+        rows = self._locate(X)
+        with one_thread():
+            found = self._points * self._medians(rows) / self._total
+        return np.where(self._exposure_at(rows) > 0.0, found, 0.0)
 
     def score_samples(self, X: Table) -> Array:
         """The logarithm of the density at the rows of X, (rows,), as ``KernelDensity`` has it.
 
-        The density is the posterior median of the intensity over its integral: it integrates to 1 over
-        the declared domain.
+        The density is the posterior median of the intensity, times the exposure where there is one, over
+        its integral: it integrates to 1 over the declared domain.
         """
         rows = self._locate(X)
-        with one_thread():
-            logs = np.log(self._medians(rows)) - np.log(self._total)
-        return np.where(self._inside(rows), logs, -np.inf)
+        with one_thread(), np.errstate(divide="ignore"):
+            found = np.log(self._medians(rows) * self._exposure_at(rows)) - np.log(self._total)
+        return np.asarray(found)
 
     def score(self, X: Table, y: UserData = None) -> float:
-        """The total log density of the rows of X. On private points it is not private."""
+        """The total log density of the rows of X. On private points it is not private.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        y : ignored
+            scikit-learn passes it.
+
+        Returns
+        -------
+        float
+
+        """
         return float(np.sum(self.score_samples(X)))
 
     def interval(
@@ -197,8 +271,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
             with one_thread():
                 found = ReleasedFunction.of(self._released)
                 low, high = found.interval(rows, levels, observation=False)
-        asked: Any = self._released.parameters
-        told = low * cell_volume(asked.grid) >= LEAST_TOLD
+        told = low * self._exposure_at(rows) * self._declaration.grid.volume >= LEAST_TOLD
         return np.where(told, low, 0.0), high
 
     def plot(
@@ -209,7 +282,24 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         output: str | None = None,
         points: UserData = None,
     ) -> Figure:
-        """The released intensity as a curve, map or slices. ``points``: rows to mark."""
+        """Draw the released intensity as a curve, map or slices.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw.
+        figure : matplotlib Figure, optional
+            Where to draw. Default: a new figure.
+        output : str, optional
+            The name of the intensity on the picture.
+        points : table, optional
+            Public rows to mark.
+
+        Returns
+        -------
+        matplotlib Figure
+
+        """
         from privgp.models.picture import function_picture, on_paper
         from privgp.pictures.curves import plot_release
 
@@ -221,28 +311,38 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
     @cached_property
     def _total(self) -> float:
         """The integral of the intensity over the domain."""
-        asked: Any = self._released.parameters
-        points, weights = quadrature(asked.grid)
-        return float(weights @ self._medians(points))
+        points, weights = self._declaration.grid.quadrature()
+        return float(weights @ (self._exposure_at(points) * self._medians(points)))
+
+    @property
+    def _declaration(self) -> DensityParameters:
+        """What was declared of the points that were released."""
+        (found,) = self._released.parameters.parts()
+        return cast(DensityParameters, found)
 
     def _medians(self, rows: Array) -> Array:
         """The posterior median of the intensity at every row, (rows,)."""
-        answer: Any = self.release_
+        answer: Any = self._released.answers[0]
         parts = np.array_split(rows, 1 + len(rows) // 4096)
         return np.concatenate([answer.mixture(part).quantiles([0.5])[0] for part in parts])
 
-    def _inside(self, rows: Array) -> Any:
-        asked: Any = self._released.parameters
-        return np.all((rows >= asked.grid.low) & (rows <= asked.grid.high), axis=1)
+    def _exposure_at(self, rows: Array) -> Array:
+        """The exposure per unit of length, area or volume at every row, 1 where none was given, (rows,);
+        0 where no point can lie."""
+        part, bins = self._released.parts[0], self._declaration.grid
+        assert part.unit_rate is not None
+        known = np.diag(part.functionals.weights) / (part.unit_rate * bins.volume)
+        return np.append(known, 0.0)[bins.find(rows)]
 
     def _declare(self, count: int) -> Self:
         """Take the number of points, and check what was declared."""
         check_budget(self.epsilon, self.delta, pure=True)
         check_values({name: getattr(self, name) for name in ("hyperparameters", "mechanism")})
         self.inputs_ = records_to_plan(self).inputs_
-        if self.inputs_ is not None and self.inputs_.width != len(self.inputs_.names):
+        each = () if self.inputs_ is None else self.inputs_.columns
+        if any(column.width != column.name_count and column.most == np.inf for column in each):
             raise ValueError(
-                "a density is over numbers, dates and places: leave out other columns."
+                "a density is over numbers, dates, places and categories: leave out other columns."
             )
         self._points = count
         self.__dict__.pop("_total", None)
@@ -255,38 +355,44 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return domain(domain_of(self))
 
     @property
-    def _grid(self) -> Grid:
-        low, high = np.array(self._pairs).T
-        return Grid(low, high, bins_per_input(self.bins, len(low), self._points, self.epsilon))
+    def _bins(self) -> PointBins:
+        return bins_of(self.bins, self._pairs, self.inputs_, self._points, self.epsilon)
 
-    def _public_rows(self) -> PublicRows:
-        """The bins, whose centres and volumes are public."""
-        grid = self._grid
-        return PublicRows.of(grid.centres(), None, np.full(grid.count, cell_volume(grid)))
+    def _public_rows(self, exposure: Table | None = None) -> PublicRows:
+        """The bins, whose centres and exposures are public; without exposures these are volumes."""
+        bins = self._bins
+        exposed = np.full(len(bins.places), bins.volume)
+        if exposure is not None:
+            exposed = bins.exposures(*locate_exposure(exposure, self.inputs_, len(bins.shape)))
+        return PublicRows.of(bins.nodes, None, exposed)
 
-    def _make_plan(self) -> Plan:
-        rows, asked = self._public_rows(), self._parameters(len(self._pairs))
+    def _make_plan(self, rows: PublicRows) -> Plan:
+        asked = self._own_parameters()
         assert rows.inputs is not None
         assert rows.exposure is not None
         unit = self._points / float(rows.exposure.sum())
         counted = Exposures.of(rows.exposure, asked.y_bounds, unit)
         question = replace(
-            self._question(len(self._pairs)), exposures=counted, each=True, squares=False
+            self._question(rows.columns), exposures=counted, each=True, squares=False
         )
         made = make_plan(PublicInputs(rows.inputs, None), [question], self._budget(), (1.0,))
         return bind_plan(self, made, rows)
 
     def _question(self, columns: int) -> Question:
-        asked = self._parameters(columns)
+        asked = self._own_parameters()
         given: Any = {"objective": "posterior", "reconstruct": "posterior"}
         return Question(y_bounds=asked.y_bounds, exposures=None, **given, **asked.asks())
 
     def _parameters(self, columns: int) -> Any:
+        return self._own_parameters()
+
+    def _own_parameters(self) -> Any:
+        """What was declared of the points."""
         kept = {name: getattr(self, name) for name in ("kernel", "hyperparameters", "mechanism")}
         columns_of = locate_columns(self)["columns"]
         return DensityParameters.declare(
             self._pairs,
-            self._grid.shape,
+            self._bins.shape,
             self._points,
             (float(self.epsilon), float(self.delta)),
             columns_of,
@@ -301,13 +407,12 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return (self,)
 
     def _guarantee(self, plan: Any) -> Guarantee:
-        bins = int(np.prod(plan.made_for.parameters.bins))
-        made = density_guarantee(plan, bins, simulated=self.random_state is not None)
+        made = density_guarantee(plan, simulated=self.random_state is not None)
         return with_assumptions(self, made)
 
     def _hold(self, release: Any) -> Self:
         super()._hold(release)
-        self._points = self.n_points_ = release.parameters.points
+        self._points = self.n_points_ = self._declaration.points
         self.__dict__.pop("_total", None)
         return self
 
@@ -315,3 +420,18 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
 def _refuse_people(groups: object) -> None:
     if groups is not None:
         raise ValueError("groups does not go with a density: points are protected one by one.")
+
+
+@dataclass(eq=False, repr=False)
+class NamedPoints(PrivateGPDensity):
+    """The same for ``PrivateGP``, which names the outcome."""
+
+    outcome_name: str = "output"
+
+    def _parameters(self, columns: int) -> MixedParameters:
+        own = self._own_parameters()
+        given = {name: getattr(own, name) for name in MIXED_ARGUMENTS}
+        return MixedParameters.from_outcomes(given, columns, (own,), (self.outcome_name,), ("",))
+
+    def _make_plan(self, rows: PublicRows) -> Plan:
+        return replace(super()._make_plan(rows), output_names=(self.outcome_name,))

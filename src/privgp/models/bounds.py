@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from privgp.ledger.account import Account
-from privgp.models.promise import generator
-from privgp.plan.outcomes.density import REPLACED, count_bounds
+from privgp.models.spending import generator
+from privgp.plan.bins.points import REPLACED, count_bounds
 from privgp.plan.strategy import GroupSums, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
@@ -168,11 +168,16 @@ def read_bounds(
         As in ``private_bounds``.
 
     """
-    noisy = np.clip(counts, 0.0, rows)
-    threshold = 2.0 / epsilon * np.log(0.5 * len(noisy) / MISTAKE)
-    kept = np.where(noisy > threshold, noisy, 0.0)
-    if not kept.any():
-        kept[int(np.argmax(noisy))] = 1.0
+    noisy, scale = np.clip(counts, 0.0, rows), 2.0 / epsilon
+    clear = np.flatnonzero(noisy > scale * np.log(0.5 * len(noisy) / MISTAKE))
+    first, last = clear[[0, -1]] if len(clear) else np.repeat(np.argmax(noisy), 2)
+    # tails fall off bin by bin, so beside bins with values less is needed to tell values from noise
+    while last + 1 < len(noisy) and noisy[last + 1] > scale:
+        last += 1
+    while first > 0 and noisy[first - 1] > scale:
+        first -= 1
+    kept = np.zeros(len(noisy))
+    kept[first : last + 1] = np.maximum(noisy[first : last + 1], 1.0)
     below = np.cumsum(kept) / kept.sum()
     tail = 1.0 - share if low is not None else 0.5 * (1.0 - share)
     # the first bin is below all ends and the last above them: values there are clipped to the ends
