@@ -322,12 +322,15 @@ class Presence:
     wording: ClassVar[Wording] = COUNT_WORDING
 
     def within(self) -> str:
+        """What every record counts as, in words."""
         return "one for every record"
 
     def describe_declaration(self) -> str:
+        """What the custodian declared, in words."""
         return "records that are counted where they lie"
 
     def parameters(self, protect: str) -> dict[str, object]:
+        """Nothing is declared of a record, whatever to ``protect``."""
         return {}
 
 

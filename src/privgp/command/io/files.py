@@ -1,5 +1,7 @@
 """Files to read and to write: checked before any work, written whole or not at all."""
 
+from __future__ import annotations
+
 import json
 import os
 import re
