@@ -62,7 +62,7 @@ def check_files(reads: Files, writes: Files, *, force: bool | None) -> None:
             check_readable(path, [ending for ending in endings if ending])
 
 
-def check_release_files(reads: Files, release: Path, beside: "ReleaseFiles") -> None:
+def check_release_files(reads: Files, release: Path, beside: ReleaseFiles) -> None:
     """The same for a release that is written with others beside it."""
     pictures, pages = (beside.plot, PICTURES), (beside.certificate, CERTIFICATES)
     check_files(reads, [(release, RELEASES), pages, pictures], force=beside.force)
