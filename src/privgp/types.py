@@ -73,10 +73,3 @@ UserData = Any
 """Rows or a column as a user hands them in, before any check: an array, a list, a data frame or series of
 any library that narwhals reads, columns of ``open_table``, or something else that is then refused."""
 RandomState = int | np.random.RandomState | None  # of simulations; None: the noise that protects
-
-
-class TableError(ValueError):
-    """What is wrong with a table, in a sentence that holds no private cell.
-
-    Names of what may be declared stand between backticks: the command writes them as options.
-    """

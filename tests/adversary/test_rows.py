@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import privgp
 from privgp.command.errors import Refusal
+from privgp.errors import TableError
 from privgp.server import reading
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
 from privgp.tables.source import Form, load, open_source
-from privgp.types import TableError
 from tests.command.running import assert_refused, run
 
 CASES = int(os.environ.get("PRIVGP_FUZZ", "300"))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load, load_plan, open_table
-from privgp.types import TableError
+from privgp.errors import TableError
 from tests.command.running import run
 from tests.models.test_table import write
 

@@ -245,8 +245,8 @@ def test_private_inputs_are_read_by_the_vault_alone(data, tmp_path, monkeypatch)
         raise AssertionError("a private input was read as a public one")
 
     for module, name in (
-        (file_rows, "locate_rows"),
-        (file_rows, "coordinates"),
+        (file_rows, "read_numbers"),
+        (file_rows, "all_numbers"),
         (file_rows, "numbers"),
     ):
         monkeypatch.setattr(module, name, read)

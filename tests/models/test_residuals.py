@@ -166,7 +166,6 @@ def test_a_forged_plan_spends_no_more_than_its_budget(change, accepted, tmp_path
         {"likelihood": "poisson"},
         {"y_bounds": ((0, 10), (0, 10))},
         {"max_change": 0.5},
-        {"inducing": 10},
         {"reconstruct": "unbiased"},
         {"objective": "trace"},
     ],

@@ -83,7 +83,6 @@ def test_hyperparameters_are_learned_and_the_noise_is_not():
         ({"protect": "records", "x_bounds": (0, 10)}, "noise_variance does not go"),
         ({"likelihood": "poisson", "y_bounds": (0, 3)}, "noise_variance does not go"),
         ({"residuals": "always"}, "residuals"),
-        ({"inducing": 5}, "one for each row"),
     ],
 )
 def test_what_is_no_noise_by_row_is_refused(given, words):

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from privgp import PrivateGPRegressor, load, load_plan, open_table
+from privgp.errors import TableError
 from privgp.models.rows import files as reading
 from privgp.plan.inputs.blocks import STREAMED
-from privgp.types import TableError
 
 ROWS, NAMES = 5000, ("a", "b")
 

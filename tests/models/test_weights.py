@@ -188,7 +188,6 @@ def test_refining_with_other_weights_is_refused():
     "given",
     [
         {"protect": "records", "x_bounds": (0, 5)},
-        {"inducing": 10},
         {"reconstruct": "unbiased"},
     ],
 )

@@ -59,9 +59,9 @@ def test_every_figure_is_drawn(report):
     titles = [section.title for section in report.sections]
     for number in (1, 2, 3, 5, 6):
         assert any(title.startswith(f"Figure {number}") for title in titles)
-    *figures, private = report.sections
+    figures = [section for section in report.sections if section.title.startswith("Figure")]
     assert all(section.figure is not None for section in figures)
-    assert private.title == "Private as published?"
+    assert "Private as published?" in titles
     assert all(math.isfinite(r.papers_method) for r in report.results)
 
 

@@ -48,7 +48,6 @@ def test_one_stage_where_outputs_are_known_to_scatter_over_all_of_their_range():
         {"protect": "records", "x_bounds": (0, 40)},
         {"reconstruct": "unbiased", "targets": [[3.0]], "mechanism": GAUSSIAN},
         {"y_bounds": ((0, 1), (0, 2))},
-        {"inducing": 20},
     ],
 )
 def test_one_stage_where_the_second_has_no_meaning(settings):

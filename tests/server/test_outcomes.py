@@ -94,7 +94,7 @@ def test_from_a_declaration_to_predictions(case, world):
     told = world.get(CUSTODIAN, f"/api/plans/{plan}")
     outputs = np.atleast_1d(asked["output"])
     assert np.shape(told["expected_error"]) == (() if len(outputs) == 1 else (len(outputs),))
-    numbers = [n for n in asked["inputs"] if n in ("age", "hour", "lat", "lon")]
+    numbers = [n for n in asked["inputs"] if n in ("age", "hour", "lat", "lon", "when")]
     assert {each["input"] for each in told["axes"]} <= {*numbers}
     for option in told["options"]:
         assert len(option["bars"]) == len(told["axes"])

@@ -66,8 +66,8 @@ def test_errors_are_pages_in_a_browser_and_json_elsewhere(world):
 @pytest.mark.parametrize("path", ["/", "/people", "/releases/nothing", "/nothing"])
 def test_without_a_key_every_page_asks_for_one(world, path):
     answer = world.ask(NONE, "GET", path, headers=HTML)
-    assert answer.status_code == 401
-    assert "<h1>Sign in</h1>" in answer.text
+    assert (answer.status_code, answer.headers["location"]) == (303, "/signin")
+    assert "<h1>Sign in</h1>" in world.ask(NONE, "GET", "/signin", headers=HTML).text
 
 
 @pytest.mark.parametrize(

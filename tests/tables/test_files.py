@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from privgp.errors import TableError
 from privgp.tables.files import open_files
-from privgp.types import TableError
 from privgp.vault.table import table_people
 
 

@@ -16,7 +16,7 @@ import typer
 
 from privgp.command.app import app
 from privgp.command.errors import Failure, Refusal, in_options, one_line
-from privgp.types import TableError
+from privgp.errors import TableError
 
 PAIRS = "--x-bounds"
 BOUNDS, FURTHER = "--bounds", "--further-bounds"  # of the first output, and of all others

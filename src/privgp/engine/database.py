@@ -16,7 +16,8 @@ from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
-from privgp.types import Array, Integers, TableError, UserData
+from privgp.errors import TableError
+from privgp.types import Array, Integers, UserData
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
 LARGEST = 1.7976931348623157e308

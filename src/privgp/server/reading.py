@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
+from privgp.errors import TableError
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
 from privgp.tables import parser
-from privgp.types import TableError
 from privgp.vault.table import NO_LABEL, NOBODY, WRONG, WRONG_INPUTS
 
 UNREADABLE = "The table cannot be read: it must be CSV in UTF-8 with commas (RFC 4180) and a header, or Parquet."

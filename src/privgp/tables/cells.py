@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
+from privgp.errors import TableError
 from privgp.tables.dates import EPOCH, nanoseconds_of
 from privgp.tables.source import SINCE_1970, Source
 from privgp.tables.texts import NOTHING, OTHERWISE, disguise_of
-from privgp.types import TableError
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
 NUMBERS = ("number", "periodic", "place")

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 
 import polars as pl
 
+from privgp.errors import TableError
 from privgp.tables.parser import PLAIN, Layout, count_rows, is_csv, read_header, read_rows
 from privgp.tables.texts import use_decimal_points
-from privgp.types import TableError
 
 ENDINGS = (".csv", ".parquet")
 BATCH = 2**16  # rows that are read at a time

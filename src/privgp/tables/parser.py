@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from privgp.types import TableError
+from privgp.errors import TableError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import polars as pl
 
+from privgp.errors import TableError
 from privgp.tables import parser
 from privgp.tables.files import File, Files, open_files, stamp_of
 from privgp.tables.parser import PLAIN, EncodingError, Layout, list_names
 from privgp.tables.texts import has_decimal_comma
-from privgp.types import TableError
 
 DELIMITERS = ",;\t|"  # in the order in which they are tried on a header
 SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for a date format: how many are a second

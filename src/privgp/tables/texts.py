@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from privgp.types import TableError
+from privgp.errors import TableError
 
 # how tables write that there is no value
 NOTHING = {"", "na", "n/a", "#n/a", "nan", "null", "none", "-", "--", "?", "."}

@@ -139,8 +139,9 @@ class LabelReading:
         return Sealed(labels, len(labels))
 
     def _labels(self, table: UserData) -> list[object]:
-        (name,) = self.names
-        return _labels(table[name], self.classes)
+        if len(self.names) != 1:
+            raise ValueError("y must be one-dimensional, one label for each row of X.")
+        return _labels(table[self.names[0]], self.classes)
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,7 +12,7 @@ import pytest
 from privgp.command import join_pairs
 from privgp.command.errors import Refusal
 from privgp.command.io.axes import grid, read_ranges, read_targets
-from privgp.types import TableError
+from privgp.errors import TableError
 from tests.command.running import BUDGET, COLUMNS, QUICK, run
 
 

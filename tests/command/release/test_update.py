@@ -149,7 +149,7 @@ def test_releases_of_every_kind_are_updated_and_refined(kind: str, tmp_path: Pat
 
 
 def test_releases_of_other_kinds_are_refused(released: Path, tmp_path: Path) -> None:
-    other, options = tmp_path / "other.privgp", [*BUDGET, *QUICK, "--inducing", "3"]
+    other, options = tmp_path / "other.privgp", [*BUDGET, *QUICK, "--reconstruct", "unbiased"]
     assert run("release", tmp_path / "first.csv", *ONE, *options, "-o", other).code == 0
     line = ["update", other, tmp_path / "second.csv", "--output", "cost"]
     result = run(*line, "-o", tmp_path / "new.privgp")

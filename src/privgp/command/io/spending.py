@@ -24,6 +24,7 @@ from privgp.command.io.request import (
 )
 from privgp.command.io.screen import Step, show_blocks
 from privgp.command.options import Charge
+from privgp.errors import TableError
 from privgp.ledger.errors import LedgerError
 from privgp.models.load import load, save
 from privgp.models.published import Published
@@ -45,7 +46,7 @@ from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
-from privgp.types import Array, TableError
+from privgp.types import Array
 
 Measure = Callable[[], Published]
 
@@ -157,8 +158,7 @@ Further = tuple[float, float] | None  # a further budget for the same rows; None
 
 # What the library refuses, in words of this command.
 IN_OPTIONS = {
-    KINDS: "FILE cannot be updated: it must be a release made without --inducing and --reconstruct "
-    "unbiased. Nothing was spent.",
+    KINDS: "FILE cannot be updated: it must be a release made without --reconstruct unbiased. Nothing was spent.",
     MEASURED: "The rows of DATA were measured already: if they are the same people, give --same-rows. "
     "Nothing was spent.",
     OTHER_ROWS: "With --same-rows, DATA must be the rows of FILE or of one of its updates, in the same "

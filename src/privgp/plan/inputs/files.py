@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from privgp.errors import TableError
 from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.tables.files import Files
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.table import Table, cells_without_value, join_cells
-from privgp.types import Array, TableError, UserData
+from privgp.types import Array, UserData
 
 PLAIN = {"Date": "date", "Datetime": "date", "Categorical": "category", "Enum": "category"}
 

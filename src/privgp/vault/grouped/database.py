@@ -10,9 +10,10 @@ import numpy as np
 
 from privgp.engine import database as db
 from privgp.engine.local import Engine, Watch
+from privgp.errors import TableError
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
-from privgp.types import Integers, TableError
+from privgp.types import Integers
 from privgp.vault.grouped.totals import CHANGED, Encoding
 from privgp.vault.values import Sealed, read_label
 
