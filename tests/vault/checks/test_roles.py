@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from privgp import Number, PrivateGP, PrivateGPRegressor
 from privgp.vault.validate import check_order, check_roles
 
 DATA = np.random.default_rng(0).uniform(0, 9, (20, 3))
@@ -76,13 +77,32 @@ def test_other_columns_are_not(case):
     check_roles(y, X=X)
 
 
-@pytest.mark.parametrize("role", ["groups", "exposure"])
+@pytest.mark.parametrize("role", ["groups", "exposure", "targets", "inducing"])
 def test_it_is_no_identifier_and_no_exposure_either(role):
     X = FRAME[["age"]]
     for other in (FRAME["cost"], FRAME["cost"].to_numpy(), FRAME["bmi"].rename("cost")):
         with pytest.raises(ValueError, match=f"^y .* column of {role}"):
             check_roles(FRAME["cost"], X=X, **{role: other})
     check_roles(FRAME["cost"], X=X, **{role: FRAME["bmi"]})
+
+
+@pytest.mark.parametrize("role", ["targets", "inducing"])
+@pytest.mark.parametrize("kind", ["number", "named"])
+def test_nor_points_that_are_declared_to_a_model(kind, role):
+    points, settings = FRAME[["cost"]], {"hyperparameters": "fixed", "random_state": 0}
+    with pytest.raises(ValueError, match=f"^y .* column of {role}: .* Nothing was spent"):
+        if kind == "number":
+            model = PrivateGPRegressor(y_bounds=(0, 9), **{role: points}, **settings)
+            model.fit(FRAME[["age"]], FRAME["cost"])
+        else:
+            named = PrivateGP({"cost": Number(0, 9)}, inputs=["age"], **{role: points}, **settings)
+            named.fit(FRAME)
+
+
+@pytest.mark.parametrize("role", ["targets", "inducing"])
+def test_points_have_an_order_of_their_own(role):
+    shuffled = FRAME[["age"]].sample(frac=1, random_state=0)
+    check_roles(FRAME["cost"], X=FRAME[["age"]], **{role: shuffled})
 
 
 def test_what_is_refused_does_not_depend_on_values():
