@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -236,6 +237,14 @@ def test_a_density_over_numbers_and_categories(people, tmp_path):
     assert total == pytest.approx(1.0, abs=1e-6)
     model.save(tmp_path / "a.privgp")
     assert_array_equal(privgp.load(tmp_path / "a.privgp").intensity(at), found)
+
+
+@pytest.mark.parametrize("asked", [PrivateGPDensity, partial(PrivateGP, Presence())])
+def test_a_plan_with_categories_is_saved_before_it_is_carried_out(asked, people, tmp_path):
+    declared = {name: CATEGORIES[name] for name in ("x_bounds", "columns")}
+    model = asked(**declared, **SETTINGS)
+    model.plan(people).save(tmp_path / "a.plan")
+    model.fit(people, plan=privgp.load_plan(tmp_path / "a.plan"))
 
 
 def test_no_replaced_point_of_any_category_moves_the_measurement_further_than_stated(people):

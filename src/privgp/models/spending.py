@@ -46,8 +46,10 @@ class SpendsAtFit:
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
                 "None."
             )
-        noise = getattr(self, "noise_variance", None)  # of every row, where it is a column
-        check_roles(y, X=X, groups=groups, noise_variance=noise, **others)
+        own = {
+            name: getattr(self, name, None) for name in ("noise_variance", "targets", "inducing")
+        }
+        check_roles(y, X=X, groups=groups, **own, **others)
 
     def _publish(
         self,
@@ -202,7 +204,7 @@ def names_of(named: Any) -> tuple[str, ...] | None:
     names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
     if isinstance(named, Mapping):
         names = list(named)
-    if not isinstance(names, Iterable):  # a model may hold what its columns are under this name
+    if not isinstance(names, Iterable) or isinstance(names, Mapping):  # what a model's columns are
         return None
     if not all(isinstance(name, str) for name in names):
         return None

@@ -282,7 +282,7 @@ def check_roles(private: object, *, called: str = "y", **others: object) -> None
         The other arguments by their names, such as X, groups and exposure; None where not given.
 
     """
-    check_order(**others, **{called: private})
+    check_order(**{**others, called: private, "targets": None, "inducing": None})  # no rows
     for role, other in others.items():
         for (name, cells), (taken, held) in _pairs(private, other):
             if name is not None and name == taken:

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from privgp import Number, PrivateGP, PrivateGPRegressor
 from privgp.vault.validate import check_order, check_roles
 
 DATA = np.random.default_rng(0).uniform(0, 9, (20, 3))
@@ -76,13 +77,29 @@ def test_other_columns_are_not(case):
     check_roles(y, X=X)
 
 
-@pytest.mark.parametrize("role", ["groups", "exposure"])
+@pytest.mark.parametrize("role", ["groups", "exposure", "targets", "inducing"])
 def test_it_is_no_identifier_and_no_exposure_either(role):
     X = FRAME[["age"]]
     for other in (FRAME["cost"], FRAME["cost"].to_numpy(), FRAME["bmi"].rename("cost")):
         with pytest.raises(ValueError, match=f"^y .* column of {role}"):
             check_roles(FRAME["cost"], X=X, **{role: other})
     check_roles(FRAME["cost"], X=X, **{role: FRAME["bmi"]})
+
+
+@pytest.mark.parametrize("role", ["targets", "inducing"])
+def test_nor_points_that_are_declared_to_a_model(role):
+    settings = {"hyperparameters": "fixed", "random_state": 0, role: FRAME[["cost"]]}
+    words = f"^y .* column of {role}: .* Nothing was spent"
+    with pytest.raises(ValueError, match=words):
+        PrivateGPRegressor(y_bounds=(0, 9), **settings).fit(FRAME[["age"]], FRAME["cost"])
+    with pytest.raises(ValueError, match=words):
+        PrivateGP({"cost": Number(0, 9)}, inputs=["age"], **settings).fit(FRAME)
+
+
+@pytest.mark.parametrize("role", ["targets", "inducing"])
+def test_points_have_an_order_of_their_own(role):
+    shuffled = FRAME[["age"]].sample(frac=1, random_state=0)
+    check_roles(FRAME["cost"], X=FRAME[["age"]], **{role: shuffled})
 
 
 def test_what_is_refused_does_not_depend_on_values():
