@@ -58,13 +58,17 @@ def test_guides_are_easy_to_read(section):
 
 
 def test_no_page_is_hard_to_read():
-    names = [n for s, (_, all_of) in words.BUDGETS.items() if s != "reference" for n in all_of.split()]
+    names = [
+        n for s, (_, all_of) in words.BUDGETS.items() if s != "reference" for n in all_of.split()
+    ]
     ease = {name: words.reading_ease(words.read_page(DOCS, name)) for name in names}
     assert not {name: value for name, value in ease.items() if value < 35}
 
 
 def test_words_and_ease_are_counted_as_readers_would():
-    page = "# Title\n\nThe cat sat. It ran!\n\n```python\nnot = counted\n```\n\n| a | b |\n|---|---|\n"
+    page = (
+        "# Title\n\nThe cat sat. It ran!\n\n```python\nnot = counted\n```\n\n| a | b |\n|---|---|\n"
+    )
     assert words.count_words(page) == 8
     assert words.reading_ease(page) > 100
     hard = "Considerable institutional responsibilities necessitate interdisciplinary deliberation."
