@@ -142,7 +142,8 @@ def measure(line: Line, data: Path, seed: int, kept: Path) -> dict[str, float]:
     told = np.isfinite(z)
     low, high = model.interval(Z[told], observation=True)
     found = {"seconds": seconds, "expected": float(plan.expected_error())}
-    found["numbers"] = float(len(plan.strategy.matrix))
+    strategy: Any = plan.strategy
+    found["numbers"] = float(len(strategy.matrix))
     found["stages"] = 2.0 if getattr(plan, "residuals", None) is not None else 1.0
     found["rmse"] = float(np.sqrt(np.mean(np.square(mean - z)[told])))
     found["outputs"] = float(np.mean((low <= z[told]) & (z[told] <= high)))
@@ -267,14 +268,14 @@ def main() -> None:
             if name in logs:
                 logs[name].append(ratios)
             print(f"{line:34s} {name:8s} " + "  ".join(cells), flush=True)
-    for name, ratios in logs.items():
-        means = np.nanmean(np.array(ratios), axis=0)
+    for name, every in logs.items():
+        means = np.nanmean(np.array(every), axis=0)
         shown = "  ".join(
             f"{k} x{np.exp(m):.3f}"
             for k, m in zip(KEYS, means, strict=True)
             if k not in ("covered", "outputs")
         )
-        print(f"{name}: geometric means over {len(ratios)} lines: {shown}", flush=True)
+        print(f"{name}: geometric means over {len(every)} lines: {shown}", flush=True)
 
 
 if __name__ == "__main__":

@@ -330,3 +330,20 @@ def test_sums_of_other_classes_than_were_declared_are_refused(classes: int) -> N
     forged = with_part(plan, strategy=other, noise=noise_of(other, plan.epsilon, plan.delta))
     with pytest.raises(ValueError, match="belong"):
         CODEC.decode(CODEC.encode(forged)).check_parts()
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_plan_with_inducing_inputs_of_an_earlier_version_is_refused_with_the_reason(
+    alone: bool, tmp_path: Path
+) -> None:
+    """Files of version 0.2 hold the plan of one outcome alone; later ones hold its part."""
+    plan = regressor(inducing=5).plan(X)
+    with pytest.warns(UserWarning, match="contains inputs"):
+        plan.save(tmp_path / "new.plan")
+    members = unpack((tmp_path / "new.plan").read_bytes(), PLAN)
+    tree: Any = parse(members["plan.json"])
+    tree["parts"][0]["strategy"]["type"] = "StreamedSums"
+    old = {**tree["parts"][0], "type": "Plan"} if alone else tree
+    (tmp_path / "old.plan").write_bytes(pack({**members, "plan.json": dump(old)}, PLAN))
+    with pytest.raises(DamagedFile, match=r"an earlier version made it .*: plan again"):
+        load_plan(tmp_path / "old.plan")

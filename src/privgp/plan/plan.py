@@ -537,6 +537,9 @@ def _check_plan(plan: Plan) -> Plan:
         raise DamagedFile("its parts do not make a plan") from None
 
 
+STREAMED = (
+    "an earlier version made it with inducing inputs, which are measured otherwise now: plan again"
+)
 # What stood beside the parts before one outcome was a part.
 OF_PLAN = ("epsilon", "delta", "noise", "fingerprint", "made_for")
 
@@ -547,6 +550,8 @@ def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
     if JSON not in members:
         raise DamagedFile("a member is missing")
     tree = parse(members[JSON])
+    if isinstance(tree, dict) and any(map(_is_streamed, tree.get("parts") or [tree])):
+        raise DamagedFile(STREAMED)
     if not isinstance(tree, dict) or ("parts" in tree and tree.get("type") == "Plan"):
         return dict(members)
     if tree.get("type") == "JointPlan" and isinstance(tree.get("parts"), list):
@@ -557,6 +562,12 @@ def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
         whole |= {"type": "Plan", "factors": [1.0], "compared": None, "output_names": None}
     whole["parts"] = [_as_part(part) for part in parts]
     return {**members, JSON: dump(whole)}
+
+
+def _is_streamed(part: object) -> bool:
+    """Whether a part was measured as inducing inputs were in earlier versions."""
+    strategy = part.get("strategy") if isinstance(part, dict) else None
+    return isinstance(strategy, dict) and strategy.get("type") == "StreamedSums"
 
 
 def _as_part(tree: object) -> Any:

@@ -200,9 +200,8 @@ def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
     rows = plan.inputs, strategy.index, expected, strategy.energy_shares
     middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
     energy = measurement.energy, measurement.energy_noise_std
-    sums = strategy.matrix, strategy.row_weights, measurement.values, measurement.noise_std
-    given: Any = (*rows, middle, *energy, *sums, strategy.repeats)
-    return Squares(*given)
+    sums, std = (strategy.matrix, strategy.row_weights), measurement.noise_std
+    return Squares(*rows, middle, *energy, *sums, measurement.values, std, strategy.repeats)
 
 
 @learn_models.register
