@@ -104,7 +104,7 @@ def grid(
     request = Request(
         data=data,
         output=output,
-        charge=charge,
+        charge=o.Charge(seed=charge.seed),  # the search is charged, not its model
         hyperparameters="fixed",
         about_missing=FILL_IN,
         **asked,
