@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import io
+import json
 import re
 import tokenize
 from collections.abc import Iterator
@@ -57,6 +58,29 @@ BANNED = {
 }
 PATTERN = re.compile("|".join(f"(?:{each})" for each in BANNED), re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+# The sections of the site: words of prose and tables, without code, and the pages that have them.
+BUDGETS = {
+    "landing page": (300, "README"),
+    "learn": (
+        4500,
+        "ideas tutorial tutorial-map tutorial-file cheat-sheet notebooks/README"
+        " notebooks/growth-curve notebooks/city-map notebooks/case-counts",
+    ),
+    "guides": (
+        8400,
+        "custodians analysts many-rows private-inputs tables classes counts survey-weights"
+        " several-outputs density engine ledger updates averages server",
+    ),
+    "advanced": (
+        1800,
+        "which-method kernels choosing-hyperparameters private-search whole-functions"
+        " sample-paths audits",
+    ),
+    "concepts": (4000, "public-inputs choosing error-bars several-releases sharp-edges"),
+    "for people": (2500, "citizens dpia reviewers faq troubleshooting"),
+    "reference": (3000, "certificate glossary symbols"),
+    "evidence": (3500, "benchmarks measured comparison suite gallery papers"),
+}
 
 
 def texts_of_page(path: Path) -> Iterator[str]:
@@ -99,3 +123,52 @@ def modules() -> list[Path]:
 def found(texts: Iterator[str]) -> list[str]:
     """The banned words in some texts."""
     return [match.group().strip() for text in texts for match in PATTERN.finditer(text)]
+
+
+def read_page(docs: Path, name: str) -> str:
+    """The text of a page, or of the text cells of a notebook."""
+    page = docs / f"{name}.md"
+    if page.exists():
+        return page.read_text("utf-8")
+    cells = json.loads((docs / f"{name}.ipynb").read_text("utf-8"))["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+def count_words(text: str) -> int:
+    """Words of prose and tables, without code, pictures and addresses."""
+    text = FENCE.sub("", text)
+    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    text = re.sub(r"^\|[-| :]+\|$", "", text, flags=re.MULTILINE)
+    return len(re.findall(r"[A-Za-z0-9][\w'’.-]*", text))
+
+
+def prose(text: str) -> str:
+    """Sentences alone: no code, tables, headings, pictures, addresses and formulas."""
+    text = re.sub(r"^(?:\||#+ ).*$", "", FENCE.sub("", text), flags=re.MULTILINE)
+    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    text = re.sub(r"\$[^$]*\$", "x", re.sub(r"`[^`]*`", "code", text))
+    text = re.sub(r"^\s*(?:[-*]|\d+\.) ", "", text, flags=re.MULTILINE)
+    return re.sub(r"[*_]", "", text)
+
+
+def syllables(word: str) -> int:
+    """Groups of vowels, without a silent ending."""
+    word = word.lower()
+    if len(word) <= 3:
+        return 1
+    if not re.search(r"[td]ed$", word):
+        word = re.sub(r"ed$|(?<=[^laeiouy])es?$", "", word)
+    return max(1, len(re.findall(r"[aeiouy]{1,2}", word.removeprefix("y"))))
+
+
+def reading_ease(text: str) -> float:
+    """Flesch's reading ease: 60 is plain English, 30 is hard. A sentence ends with . ! ? or its line."""
+    text = prose(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    sentences = [s for line in lines for s in re.split(r"(?<=[.!?])\s+", line)]
+    count = sum(bool(re.search("[A-Za-z]", sentence)) for sentence in sentences)
+    every = re.findall(r"[A-Za-z][A-Za-z'’-]*", text)
+    spoken = sum(map(syllables, every)) / len(every)
+    return 206.835 - 1.015 * len(every) / count - 84.6 * spoken
