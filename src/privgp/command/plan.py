@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 UNNEEDED = "a plan needs no output."
 LOOKED = "of outputs only which rows have none was looked at, and that counts as public."
 EVERY_EPSILON = "Every epsilon has its own plan."
-SAME_MEASUREMENT = (
-    "Every epsilon is that of this same measurement: its own plan, with privgp plan --epsilon, "
-    "may do better."
-)
 OUT_HELP = (
     "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
     "contains the inputs unless records are protected."
@@ -100,10 +96,9 @@ def plan(
     warnings = [*request.left_out, *plan_warnings(made)]
     facts |= {"hash": made.hash, "plan": out, "plot": plot, "warnings": warnings}
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
-    told = EVERY_EPSILON if made.can_plan_again else SAME_MEASUREMENT
     lines: list[str | Table] = [
         _error_table(made, errors),
-        told,
+        EVERY_EPSILON,
         text,
         *written,
         *picture_lines(plot),

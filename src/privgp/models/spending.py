@@ -46,10 +46,9 @@ class SpendsAtFit:
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is "
                 "None."
             )
-        own = {
-            name: getattr(self, name, None) for name in ("noise_variance", "targets", "inducing")
-        }
-        check_roles(y, X=X, groups=groups, **own, **others)
+        for name in ("noise_variance", "targets", "inducing"):
+            others.setdefault(name, getattr(self, name, None))
+        check_roles(y, X=X, groups=groups, **others)
 
     def _publish(
         self,

@@ -550,7 +550,7 @@ def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
     if JSON not in members:
         raise DamagedFile("a member is missing")
     tree = parse(members[JSON])
-    if isinstance(tree, dict) and any(map(_is_streamed, tree.get("parts") or [tree])):
+    if isinstance(tree, dict) and any(map(_is_stream, tree.get("parts") or [tree])):
         raise DamagedFile(STREAMED)
     if not isinstance(tree, dict) or ("parts" in tree and tree.get("type") == "Plan"):
         return dict(members)
@@ -564,7 +564,7 @@ def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
     return {**members, JSON: dump(whole)}
 
 
-def _is_streamed(part: object) -> bool:
+def _is_stream(part: object) -> bool:
     """Whether a part was measured as inducing inputs were in earlier versions."""
     strategy = part.get("strategy") if isinstance(part, dict) else None
     return isinstance(strategy, dict) and strategy.get("type") == "StreamedSums"
