@@ -46,8 +46,8 @@ OTHER_HOST = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
 STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)", re.IGNORECASE)
 IN_SCRIPT = re.compile(r"[\"'`]((?:https?:)?//[\w.-]+\.[a-z]{2,}[^\"'`\s]*)", re.IGNORECASE)
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-# Text in messages and names of formats; none is ever fetched.
-NAMED = ("http://www.w3.org/",)
+# Text in messages and in examples, and names of formats; none is ever fetched.
+NAMED = ("http://www.w3.org/", "https://privgp.example.org", "https://login.example.org")
 
 
 class Page(HTMLParser):

@@ -85,10 +85,9 @@ def members(kind: type) -> tuple[list[str], list[str]]:
 
 
 def object_page(name: str) -> str:
-    """The page of one object: a title, and the place where its docstrings are shown."""
+    """The page of one object: the place where its docstrings are shown, under its name."""
     found = thing(name)
-    lines = [f"# `{name}`", "", f"::: {found.__module__}.{found.__name__}", "    options:"]
-    lines += ["      show_root_heading: false", "      show_root_toc_entry: false"]
+    lines = [f"::: {found.__module__}.{found.__name__}", "    options:", "      heading_level: 1"]
     if inspect.isclass(found):
         every, inherited = members(found)
         lines += [f"      members: [{', '.join(every)}]"]
