@@ -12,8 +12,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
+from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
 from privgp.pictures import style
@@ -22,12 +24,12 @@ from privgp.pictures.style import number
 from privgp.types import Array
 
 HALF = "± of the 90% interval"
-EMPTY = "no inputs nearby, so nothing is drawn"
+EMPTY = "White: no inputs nearby."
 NEAR = 0.08  # of the width of the map: the least distance that is far
 FEW = 8  # inputs, of which none is near the others
 LETTER = 0.064  # inches that a letter of a label takes
 ROUND = [1, 1.5, 3, 4.5, 6, 9, 10]  # steps of longitudes along a large part of the circle
-HATCH: dict[str, Any] = {"hatch": "/////", "facecolor": "white", "edgecolor": "#BBBBBB"}
+SOFT, FADE = 0.02, 0.5  # of the width of the map; in units of the distance that is far
 # Other colours than those of values, so that neither map is taken for the other.
 VALUES = colormaps[style.SEQUENTIAL]
 UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), "uncertainty")
@@ -35,8 +37,8 @@ UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), 
 
 def plot_map(
     released: Released, names: Sequence[str], ax: Axes | None, figure: style.Canvas | None
-) -> list[Axes]:
-    """Draw both maps and return their panels. On given axes: one map, with contours of the other.
+) -> tuple[list[Axes], list[str]]:
+    """Draw both maps. On given axes: one map, with contours of the other.
 
     Parameters
     ----------
@@ -46,6 +48,11 @@ def plot_map(
         Names of the inputs, on the axes.
     ax, figure
         As in ``plot_release``.
+
+    Returns
+    -------
+    list of Axes, list of str
+        The panels, and what their marks are.
 
     """
     x, y = (np.linspace(low, high, released.points) for low, high in released.extent)
@@ -78,15 +85,25 @@ def plot_map(
         )
     if ax is not None and half is not None and released.targets is None:
         _contours(ax, x, y, half.reshape(len(y), len(x)))
+    notes = [f"{name}: {label}." for name, label in _names_of_marks(panels[0])]
     if far is not None and not near.all():
+        white = np.ones((len(y), len(x), 3))
+        hidden = gaussian_filter(far.reshape(len(y), len(x)), SOFT * len(x), mode="nearest")
         for panel in panels:
-            hidden = panel.contourf(
-                x, y, far.reshape(len(y), len(x)), levels=[1.0, np.inf], colors="white",
-                hatches=[HATCH["hatch"]], zorder=1.5,
-            )  # fmt: skip
-            hidden.set(edgecolor=HATCH["edgecolor"], linewidth=0.0)
-        panels[0].fill_between([], [], label=EMPTY, lw=0, **HATCH)
-    return panels
+            fade = np.clip((hidden - 1.0) / FADE, 0.0, 1.0)
+            style.image(panel, white, x, y, alpha=fade, zorder=1.5, aspect=panel.get_aspect())
+        notes.append(EMPTY)
+    return panels, notes
+
+
+def _names_of_marks(ax: Axes) -> list[tuple[str, str]]:
+    """Every kind of mark on a map with what it shows."""
+    kinds = {"D": "Diamonds", style.AT_TARGETS: "Circles"}
+    found = []
+    for artist, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        mark = artist.get_marker() if isinstance(artist, Line2D) else label
+        found.append((kinds.get(mark, "Dots"), label))
+    return found
 
 
 def far_from_inputs(released: Released, points: Array) -> Array | None:
@@ -281,7 +298,7 @@ def plot_areas(
     epsilon, delta, unit, simulation = about
     title = f"{output}, averages of {len(areas)} areas\n"
     title += f"Protects {unit} with {style.budget_text(epsilon, delta)}"
-    style.set_title(figure, title, simulation=simulation)
+    style.set_title(figure, title[:1].upper() + title[1:], simulation=simulation)
     return style.root_of(panels[0])
 
 
