@@ -104,7 +104,7 @@ def budget_text(epsilon: float, delta: float) -> str:
 
 
 def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room: int = 95) -> None:
-    """Set a title at the left. Of a whole figure, only its first line is the title.
+    """Set a title at the left; for a whole figure, the first line of the text.
 
     Further lines of a figure, such as the number of rows and the guarantee, are written in grey at its
     foot. A simulation has a stamp in the upper right corner.
