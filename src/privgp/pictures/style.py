@@ -352,10 +352,11 @@ def label_curves(ax: Axes) -> list[Artist]:
 def _right_end(ax: Axes, artist: Artist) -> float | None:
     """Where a curve or a band ends at the right, as a share of the height; None for anything else."""
     if isinstance(artist, Line2D):
-        if len(artist.get_xdata(orig=False)) == 0 or artist.get_marker() in ("o", "D"):
+        is_rug = artist.get_marker() == "|"
+        if len(artist.get_xydata()) == 0 or (artist.get_linestyle() == "None" and not is_rug):
             return None
         x, y = artist.get_xydata()[-1]
-        if artist.get_marker() == "|":
+        if is_rug:
             return float(y)
         shown = artist.get_transform().transform((x, y))
     elif isinstance(artist, PolyCollection):
