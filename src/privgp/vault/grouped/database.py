@@ -18,6 +18,7 @@ from privgp.vault.grouped.totals import CHANGED, Encoding
 from privgp.vault.values import Sealed, read_label
 
 WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
+TRUTHS = {False: "false", True: "true"}  # also of the numbers 0 and 1
 ANOTHER = "y must be the output of the table whose inputs are X."
 
 
@@ -66,10 +67,11 @@ class DatabaseOutcomes:
         self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
     ) -> Integers:
         """One query; a value that cannot be read is refused without saying which."""
-        rows, bits = self.rows.keyed(tally.grid), tally.bits
+        names, bits = [name for name, _ in self.outcomes], tally.bits
+        rows = self.rows.keyed(tally.grid, names)
         asked: dict[str, Any] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
-            cell = _Cell(rows[name], self.rows.table.type_of(name), classes)
+            cell = _Cell(rows[f"y{place}"], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
             for column, encoded in enumerate(cell.encode(kind, bits)):
                 asked[db.column_name("y", place, column)] = encoded.sum()
@@ -153,7 +155,7 @@ class _Cell:
         if self.kind.is_string():
             found = self.cell.strip() == (read_label(name) or "")
         elif self.kind.is_boolean():
-            found = self.cell == bool(name)
+            found = self.cell.ifelse("true", "false") == TRUTHS.get(name, name)
         elif self.kind.is_numeric():
             found = self.cell.cast("float64") == db.constant(float(name))
         else:
