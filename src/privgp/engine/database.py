@@ -151,6 +151,18 @@ def rank_over(person: str, order: Sequence[str]) -> Any:
     return ibis.row_number().over(ibis.window(group_by=person, order_by=list(order)))
 
 
+def beside(table: Any, key: str, keys: Integers, columns: Mapping[str, Array]) -> Any:
+    """A table with further columns of public numbers, which are handed over by the keys of rows.
+
+    Rows with another key are left out.
+    """
+    import ibis
+    import pyarrow as pa
+
+    held = {key: pa.array(keys), **{name: pa.array(each) for name, each in columns.items()}}
+    return table.join(ibis.memtable(pa.table(held)), key)
+
+
 def sum_groups(table: UserData, keys: Sequence[str], sums: Mapping[str, object]) -> dict[str, Any]:
     """The result of a grouped query by its columns, as arrays.
 

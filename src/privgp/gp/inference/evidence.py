@@ -60,6 +60,8 @@ def _covariances(
     S = f.carry(AK.T).T + s2 * f.noise_gram + k0 * f.residual_gram
     if f.fixed_gram is not None:
         S += f.fixed_gram
+    if f.common is not None:
+        S += f.common @ f.common.T
     if f.scatter is not None:
         S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
     if changes is not None:
