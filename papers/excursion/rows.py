@@ -36,9 +36,8 @@ from papers.excursion.tasks import (
     plume_draws,
     posteriors,
 )
-from privgp.models.function.tune import ExcursionTask, Tuned, tune_for
+from privgp.models.function.tune import ExcursionTask, PriorDraws, Tuned, tune_for
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 
 BUDGET, ROUNDS = 10.0, 2

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.models.function.tune import ExcursionTask, Tuned
+from privgp.models.function.tune import ExcursionTask, ManyPosteriors, PriorDraws, Tuned
 from privgp.models.paths import smooth_paths
-from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
 from privgp.types import Array
 
 CHUNK = 25
