@@ -78,9 +78,9 @@ class Span:
         if not right and (not self.others or isinstance(value, str | bool)):
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
         if right and not self.least <= value <= self.most:
-            ends = f"at least {self.least:g} and at most {self.most:,g}"
-            kind = ends if self.whole or self.least == LEAST_SHARE else "positive and finite"
-            raise ValueError(f"{name} must be {kind}, got {value!r}.")
+            low = "positive" if 0.0 < self.least <= 1e-50 else f"at least {self.least:g}"
+            high = "finite" if self.most >= 1e50 else f"at most {self.most:,g}"
+            raise ValueError(f"{name} must be {low} and {high}, got {value!r}.")
 
 
 @dataclass(frozen=True)
