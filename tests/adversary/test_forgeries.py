@@ -19,11 +19,11 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import RBF
 
 from privgp import PosteriorPaths, PrivateFunction, PrivateGPClassifier, PrivateGPRegressor
+from privgp.errors import LedgerTampered
 from privgp.gp.growing import NUGGET
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.registry import KERNELS
 from privgp.ledger.chain import Entry, Opened, check, seal_row
-from privgp.ledger.errors import LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.plan import CODEC, unpack_plan

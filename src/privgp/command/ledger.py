@@ -39,7 +39,7 @@ def open(
     """Open the account of a dataset: one permanent total for all who release it."""
     from privgp.command.io.accounts import OPTIONS, open_ledger
     from privgp.command.io.request import public_computation
-    from privgp.ledger.errors import LedgerError
+    from privgp.errors import LedgerError
     from privgp.ledger.ledger import check_terms
 
     with public_computation(**OPTIONS, reserve="--reserve"):
@@ -82,7 +82,7 @@ def verify(
         raise Refusal("Give --ledger, or --certificate and --key to check without a ledger.")
     check_files([(certificate, (".json", ".privgp")), (key, (".pem", ".pub"))], [], force=None)
     from privgp.command.io.accounts import open_ledger
-    from privgp.ledger.errors import LedgerError, LedgerTampered
+    from privgp.errors import LedgerError, LedgerTampered
 
     public = None if key is None else open_own(key, Path.read_text)
     lines = []

@@ -324,7 +324,7 @@ def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: objec
 @contextmanager
 def _guard_budget(epsilon: float, delta: float, state: Path | None) -> Iterator[None]:
     """From here on some or all of the budget may be spent."""
-    from privgp.ledger.errors import LedgerError
+    from privgp.errors import LedgerError
 
     try:
         yield

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, and_, select
 
+from privgp.errors import ChargeRefused, LedgerError
 from privgp.ledger import database as tables
 from privgp.ledger.chain import ANSWER, CHARGE, DECISIONS, Entry, Opened, check_known, digest
-from privgp.ledger.errors import ChargeRefused, LedgerError
 from privgp.ledger.filter import Cost, Spent, decimal_below
 from privgp.ledger.signing import state_entry
 from privgp.privacy.guarantee import Guarantee

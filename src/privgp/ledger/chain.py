@@ -12,7 +12,7 @@ from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from privgp.ledger.errors import LedgerError, LedgerTampered
+from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside

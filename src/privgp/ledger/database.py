@@ -33,7 +33,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
-from privgp.ledger.errors import LedgerUnreachable
+from privgp.errors import LedgerUnreachable
 
 VERSIONS = "alembic_version"
 REVISION = "2"  # of the newest migration; a database that has it is not migrated

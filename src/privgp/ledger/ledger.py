@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
+from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger import database as tables
 from privgp.ledger.account import Account, check_text, entries_of
 from privgp.ledger.chain import Anchor, Opened, check, check_known, seal_row
 from privgp.ledger.database import ANCHOR, KEY, Database, check_url, exclude_others, has_triggers
-from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import decimal
 from privgp.ledger.signing import SigningKey, check_entries
 from privgp.privacy.budget import check_budget

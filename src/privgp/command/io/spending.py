@@ -24,8 +24,7 @@ from privgp.command.io.request import (
 )
 from privgp.command.io.screen import Step, show_blocks
 from privgp.command.options import Charge
-from privgp.errors import TableError
-from privgp.ledger.errors import LedgerError
+from privgp.errors import LedgerError, TableError
 from privgp.models.load import load, save
 from privgp.models.published import Published
 from privgp.models.rows.files import aside_of, fit_in_place, is_read_in_place, rehearse_table
