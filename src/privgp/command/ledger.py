@@ -133,9 +133,9 @@ def export(
     check_files([], [(out, (".json",))], force=force)
     from privgp.command.io.accounts import open_ledger
 
-    facts = open_ledger(ledger).export()
-    write_json(out, facts)
-    entries = sum(len(account["entries"]) for account in facts["accounts"])
+    found = open_ledger(ledger)
+    write_json(out, found.export())
+    entries = sum(len(account.entries()) for account in found.accounts())
     line = f"Wrote {plural(entries, 'entry').replace('entrys', 'entries')} into {out}."
     tell({"export": out, "entries": entries}, [line], None, as_json=json)
 

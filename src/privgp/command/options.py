@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from functools import cached_property, wraps
-from inspect import Parameter, get_annotations, signature
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
-from typer.core import TyperCommand
 
-from privgp.command.errors import Refusal, in_options, refuse_given
-from privgp.command.io.screen import FromTyper, show_help
+from privgp.command.errors import in_options, refuse_given
 from privgp.question.parameters import BY_NAME, TABLE
 from privgp.question.parameters import Parameter as Declared
 
@@ -175,11 +173,25 @@ DATE_FORMAT_HELP = (
     "milliseconds since 1970."
 )
 NUMBERS_HELP = "Inputs that are numbers, though written with leading zeros."
-Encoding = Annotated[str | None, columns(ENCODING_HELP, metavar="NAME")]
-DateFormat = Annotated[str | None, columns(DATE_FORMAT_HELP, metavar="FORMAT")]
 Missing = Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)]
-Delimiter = Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")]
-DecimalComma = Annotated[bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberForm:
+    """How numbers are written in a CSV file."""
+
+    delimiter: Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")] = None
+    decimal_comma: Annotated[
+        bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")
+    ] = None
+    encoding: Annotated[str | None, columns(ENCODING_HELP, metavar="NAME")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableForm(NumberForm):
+    """How a CSV file is written."""
+
+    date_format: Annotated[str | None, columns(DATE_FORMAT_HELP, metavar="FORMAT")] = None
 
 
 def _option(each: Declared) -> tuple[str, Any, Any]:
@@ -191,12 +203,14 @@ def _option(each: Declared) -> tuple[str, Any, Any]:
 # What goes to the estimator as it is; other commands have the basic ones too.
 PASSED = tuple(each.name for each in TABLE if each.values is not None)
 BASIC = ("epsilon", "delta", "protect")
-_MADE = [_option(BY_NAME[name]) for name in PASSED if name not in BASIC]
-Passed: Any = make_dataclass("Passed", _MADE, frozen=True, kw_only=True)
+MADE = tuple(name for name in PASSED if name not in BASIC)
+Passed: Any = make_dataclass(
+    "Passed", [_option(BY_NAME[name]) for name in MADE], frozen=True, kw_only=True
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseOptions(Passed):  # type: ignore[misc]
+class ReleaseOptions(Passed, TableForm):  # type: ignore[misc]
     """What a release is planned by, as given on the command line."""
 
     inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
@@ -222,12 +236,8 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     crs: Annotated[str | None, columns(CRS_HELP, metavar="NAME")] = None
     periodic: Annotated[str | None, columns(PERIODIC_HELP, metavar="A=PERIOD")] = None
     booleans: Annotated[str | None, columns(BOOLEANS_HELP, metavar="A,B")] = None
-    missing: Missing = "refuse"
-    delimiter: Delimiter = None
-    decimal_comma: DecimalComma = None
-    encoding: Encoding = None
-    date_format: DateFormat = None
     numbers: Annotated[str | None, columns(NUMBERS_HELP, metavar="A,B")] = None
+    missing: Missing = "refuse"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -297,12 +307,10 @@ def take_options(
 def _options_of(group: type[Any]) -> list[Parameter]:
     """The fields of a dataclass as parameters of a command."""
     types, kind = get_type_hints(group, include_extras=True), Parameter.KEYWORD_ONLY
-    written = get_annotations(group)  # before what is made of the table of parameters
-    return [
+    parts = signature(group).parameters.items()
+    return [  # what is made of the table of parameters comes last
         Parameter(name, kind, default=each.default, annotation=types[name])
-        for name, each in sorted(
-            signature(group).parameters.items(), key=lambda each: each[0] not in written
-        )
+        for name, each in sorted(parts, key=lambda part: part[0] in MADE)
     ]
 
 
@@ -324,85 +332,3 @@ def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
     parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in spread]
     vars(run)["__signature__"] = declaration.replace(parameters=parameters)
     return run
-
-
-# The options that --help shows besides those that are required, in the order of what is needed most.
-MAIN = """output inputs bounds epsilon delta density classes plan protect x_bounds groups out for_error share
-    low grid average areas page same_rows certificate plot ledger dataset kernel coverage method steps template
-    holder noise_std reconstruct targets draws json force"""
-MOST_SHOWN = 12
-HELP_ALL = "--help-all"
-
-
-class Command(TyperCommand):
-    """A subcommand that takes every option once. One that is given again says two things: those that
-    are lists are joined, and others are refused, as the last would silently take the place of all."""
-
-    def parse_args(self, ctx: FromTyper, args: list[str]) -> list[str]:
-        """Read the words of a line; --help-all shows all options in place of that."""
-        if HELP_ALL in args:
-            self._show_help(ctx, whole=True)
-            ctx.exit()
-        return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: FromTyper, formatter: FromTyper) -> None:
-        """Print the options that are needed most."""
-        self._show_help(ctx, whole=False)
-
-    def _show_help(self, ctx: FromTyper, *, whole: bool) -> None:
-        shown = [each for each in self.params if not getattr(each, "hidden", False)]
-        options = [each for each in shown if each.param_type_name == "option"]
-        first = sorted(options, key=lambda each: (not each.required, _rank(each.name)))
-        chosen = options if whole else [each for each in options if each in first[:MOST_SHOWN]]
-        left = len(options) - len(chosen)
-        arguments = [each for each in shown if each.param_type_name == "argument"]
-        show_help(ctx, self.help or "", arguments, chosen, self.epilog or "", left)
-
-    def make_parser(self, ctx: FromTyper) -> FromTyper:
-        """The parser of this command's words, which reads options as above."""
-        parser: FromTyper = super().make_parser(ctx)
-        options = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
-        lists = [each for each in options if each.metavar in LISTS and not each.multiple]
-        for option in lists:
-            parser.add_option(option, option.opts, option.name, "append")
-        read = parser.parse_args
-
-        def parse_args(args: list[str]) -> FromTyper:
-            for option in options:
-                _check_numbers(option, args)
-            values, left, order = read(args)
-            for option in options:
-                if order.count(option) > 1 and not (option.multiple or option in lists):
-                    names = "/".join([*option.opts[:1], *option.secondary_opts[:1]])
-                    raise Refusal(f"{names} must be given once.")
-            joined = {each.name: values[each.name] for each in lists if each.name in values}
-            return values | {name: ",".join(given) for name, given in joined.items()}, left, order
-
-        parser.parse_args = parse_args
-        return parser
-
-
-def _rank(name: str) -> int:
-    first = MAIN.split()
-    return first.index(name) if name in first else len(first)
-
-
-def _check_numbers(option: FromTyper, words: list[str]) -> None:
-    """Refuse an option of two numbers that other words follow."""
-    for place, word in enumerate(words):
-        name, equals, first = word.partition("=")
-        if option.nargs != 2 or name not in option.opts:
-            continue
-        given = [*([first] if equals else []), *words[place + 1 :]][:2]
-        if len(given) < 2 or not all(map(_is_number, given)):
-            raise Refusal(
-                f"{name} must be two numbers with a space between them, such as {name} 0 3000."
-            )
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

@@ -87,7 +87,6 @@ def release(
     charge.note(data)
 
 
-@o.take_options(o.ReleaseOptions, only=" ".join(OF_THE_TABLE))
 def update(
     release: o.Release,
     data: o.Data,
@@ -95,6 +94,8 @@ def update(
     out: Annotated[Path, o.destination("NEW", UPDATE_OUT_HELP)],
     files: o.ReleaseFiles,
     charge: o.Charge,
+    form: o.TableForm,
+    missing: o.Missing = "refuse",
     inputs: Annotated[str | None, o.input_names_option("release", "DATA")] = None,
     groups: Annotated[str | None, o.privacy(o.GROUPS_HELP, metavar="COLUMN")] = None,
     exposure: Annotated[str | None, o.model(EXPOSURE_HELP, metavar="COLUMN")] = None,
@@ -102,7 +103,6 @@ def update(
     epsilon: Annotated[float | None, o.privacy(FURTHER_EPSILON_HELP)] = None,
     delta: Annotated[float | None, o.privacy(FURTHER_DELTA_HELP)] = None,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Measure rows of new people, or the same rows again, planned by what a release left unknown."""
     check_release_files([(release, RELEASES), (data, TABLES)], out, files)
@@ -111,8 +111,9 @@ def update(
     from privgp.command.io.spending import UpdateRequest, prepare_update
 
     request = UpdateRequest.of(
-        release, data, inputs, output, groups, exposure, budget, charge, **asked
-    )
+        release, inputs, budget, data=data, output=output, groups=groups, exposure=exposure,
+        charge=charge, missing=missing, **vars(form),
+    )  # fmt: skip
     request.check()
     told = request.left_out
     _spend(

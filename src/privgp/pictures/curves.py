@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -94,7 +94,7 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
         style.mark_points(ax, released.asked[:, 0], released.values(released.asked)[0])
     elif released.asked is not None:
         x = np.unique(released.asked[:, j])
-        style.mark_points(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
+        style.mark_points(ax, x, np.full(len(x), 0.98), above=True)
     if len(released.extent) > 1:
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=released.whole(j)))
     name = str(released.names[j]) if released.names is not None else ""
@@ -131,8 +131,17 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     if released.answered is not None and len(released.extent) == 1:
         points, answers = released.answered
         inside = released.within(points)
-        style.mark_answers(ax, points[inside, 0], answers[inside], zorder=4)
+        style.mark_answers(ax, points[inside, 0], answers[inside])
     ax.set_xlim(low, high)
+
+
+class BarLook(TypedDict, total=False):
+    """How ``errorbar`` draws bars."""
+
+    ecolor: str
+    elinewidth: float
+    capsize: float
+    capthick: float
 
 
 def _bars(
@@ -140,7 +149,7 @@ def _bars(
 ) -> None:
     """Points with bars: thin ones with ends for the whole interval, thick ones for the privacy noise."""
     thick = float(np.clip(250.0 / len(x), 0.8, 3.0))  # many bars side by side stay apart
-    looks: dict[str, dict[str, Any]] = {
+    looks: dict[str, BarLook] = {
         OUTPUTS: {"ecolor": style.VERMILION, "elinewidth": 0.7},
         TOTAL: {"ecolor": style.BLACK, "elinewidth": 0.5, "capsize": thick, "capthick": 0.5},
         PRIVACY: {"ecolor": style.SKY, "elinewidth": thick},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -27,7 +26,7 @@ NEAR = 0.08  # of the width of the map: the least distance that is far
 FEW = 8  # inputs, of which none is near the others
 LETTER = 0.064  # inches that a letter of a label takes
 ROUND = [1, 1.5, 3, 4.5, 6, 9, 10]  # steps of longitudes along a large part of the circle
-HATCH: dict[str, Any] = {"hatch": "/////", "facecolor": "white", "edgecolor": "#BBBBBB"}
+HATCH, HATCH_COLOUR = "/////", "#BBBBBB"
 # Other colours than those of values, so that neither map is taken for the other.
 VALUES = colormaps[style.SEQUENTIAL]
 UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), "uncertainty")
@@ -67,7 +66,7 @@ def plot_map(
         _marks(panel, released)
         if released.targets is None:
             cells = colours.reshape(len(y), len(x))
-            style.image(panel, cells, x, y, cmap=cmap, norm=norm, aspect=panel.get_aspect())
+            _image(panel, cells, x, y, cmap, norm)
         else:
             panel.scatter(points[:, 0], points[:, 1], 28, colours, cmap=cmap, norm=norm,
                 edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)  # fmt: skip
@@ -82,11 +81,21 @@ def plot_map(
         for panel in panels:
             hidden = panel.contourf(
                 x, y, far.reshape(len(y), len(x)), levels=[1.0, np.inf], colors="white",
-                hatches=[HATCH["hatch"]], zorder=1.5,
+                hatches=[HATCH], zorder=1.5,
             )  # fmt: skip
-            hidden.set(edgecolor=HATCH["edgecolor"], linewidth=0.0)
-        panels[0].fill_between([], [], label=EMPTY, lw=0, **HATCH)
+            hidden.set(edgecolor=HATCH_COLOUR, linewidth=0.0)
+        panels[0].fill_between([], [], label=EMPTY, lw=0, hatch=HATCH, facecolor="white",
+            edgecolor=HATCH_COLOUR)  # fmt: skip
     return panels
+
+
+def _image(ax: Axes, values: Array, x: Array, y: Array, cmap: Colormap, norm: Normalize) -> None:
+    """Draw values (rows, columns) over a grid of evenly spaced x (columns,) and y (rows,)."""
+    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
+    ends = (x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy)
+    ax.imshow(values, cmap, norm, aspect=ax.get_aspect(), interpolation="bilinear", extent=ends,
+        origin="lower")  # fmt: skip
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
 
 
 def far_from_inputs(released: Released, points: Array) -> Array | None:
@@ -211,12 +220,12 @@ def _marks(ax: Axes, released: Released) -> None:
     if released.public_inputs is not None and released.targets is None:
         rows = released.public_inputs.T
         size = float(np.clip(25.0 / np.sqrt(rows.shape[1]), 0.8, 2.0))
-        look: dict[str, Any] = {"color": style.BLACK, "mew": 0, "ls": "none"}
-        ax.plot(*rows, "o", ms=size, clip_on=False, **look)
-        ax.plot([], [], "o", ms=2.5, label=released.known, **look)
+        ax.plot(*rows, "o", ms=size, color=style.BLACK, mew=0, clip_on=False)
+        ax.plot([], [], "o", ms=2.5, color=style.BLACK, mew=0, label=released.known)
     if released.answered is not None:
         points = released.answered[0]
-        style.mark_answers(ax, *points[released.within(points)].T, mec="white")
+        x, y = points[released.within(points)].T
+        style.mark_answers(ax, x, y, edge="white")
     if released.asked is not None:
         style.mark_points(ax, *released.asked.T)
     ax.set(xlim=released.extent[0], ylim=released.extent[1], aspect=released.aspect or "auto")

@@ -7,7 +7,6 @@ import io
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any, cast
 
 import matplotlib
 import numpy as np
@@ -16,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.legend_handler import HandlerTuple
+from matplotlib.legend_handler import HandlerBase, HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import Formatter
@@ -163,9 +162,9 @@ def set_ticks(axis: Axis, ticks: Ticks, name: str = "", most: int = 6) -> None:
 
     """
     if ticks == "date":
-        locator: Any = cast(Any, AutoDateLocator)(minticks=3, maxticks=most)
+        locator = AutoDateLocator(minticks=3, maxticks=most)  # type: ignore[no-untyped-call]
         axis.set_major_locator(locator)
-        axis.set_major_formatter(cast(Any, ConciseDateFormatter)(locator))
+        axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         axis.get_offset_text().set_fontsize(SMALL)
     elif ticks in ("longitude", "latitude"):
         axis.set_major_formatter(Degrees("EW" if ticks == "longitude" else "NS"))
@@ -186,43 +185,34 @@ def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def mark_answers(ax: Axes, x: Array, y: Array, **look: Any) -> None:
-    """Points that were answered before, if there are any."""
+def mark_answers(ax: Axes, x: Array, y: Array, edge: str = VERMILION) -> None:
+    """Points that were answered before, if there are any; ``edge``: the colour around them."""
     if len(x):
-        ax.plot(x, y, "o", color=VERMILION, ms=3.5, label="answered before", **look)
+        ax.plot(x, y, "o", color=VERMILION, ms=3.5, mec=edge, zorder=4, label="answered before")
 
 
-def mark_points(ax: Axes, x: Array, y: Array, **look: Any) -> None:
-    """Points that were asked for, with a white edge, so that they are seen on any colour."""
-    size = min(4.0, 60.0 / len(x) ** 0.5)
-    ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",
-        clip_on=False, zorder=5, label="points asked", **look)  # fmt: skip
-
-
-def on_white(text: Artist) -> None:
-    """Give a text a white edge."""
-    text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
-
-
-def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
-    """Draw values over a grid.
+def mark_points(ax: Axes, x: Array, y: Array, *, above: bool = False) -> None:
+    """Points that were asked for, with a white edge, so that they are seen on any colour.
 
     Parameters
     ----------
     ax
         The panel.
-    values
-        (rows, columns).
     x, y
-        (columns,) and (rows,), evenly spaced.
-    **look
-        Further arguments of ``imshow``.
+        (points,) each.
+    above
+        Whether ``y`` is the share of the panel's height.
 
     """
-    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
-    ends = (x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy)
-    ax.imshow(values, extent=ends, origin="lower", interpolation="bilinear", **look)
-    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    size = min(4.0, 60.0 / len(x) ** 0.5)
+    ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",
+        clip_on=False, zorder=5, label="points asked",
+        transform=ax.get_xaxis_transform() if above else ax.transData)  # fmt: skip
+
+
+def on_white(text: Artist) -> None:
+    """Give a text a white edge."""
+    text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
 
 
 def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
@@ -246,15 +236,22 @@ def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             kind = handle.get_marker() if isinstance(handle, Line2D) else type(handle)
             looks.setdefault(label, {}).setdefault(kind, handle)
-    handles: list[Any] = [tuple(each.values()) for each in looks.values()]
-    style: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(None)}}
+    handles = [tuple(each.values()) for each in looks.values()]
+    both: dict[type, HandlerBase] = {tuple: HandlerTuple(None)}
     if not handles:
         return
     if below:
-        style |= {"loc": "outside lower center", "ncols": columns, "frameon": False}
-        root_of(axes[0]).legend(handles, [*looks], fontsize=SMALL, **style)
+        root_of(axes[0]).legend(  # type: ignore[call-overload] # pairs, as HandlerTuple draws them
+            handles,
+            [*looks],
+            fontsize=SMALL,
+            handler_map=both,
+            loc="outside lower center",
+            ncols=columns,
+            frameon=False,
+        )
     else:
-        axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, **style)
+        axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, handler_map=both)
 
 
 LARGE = ((1e9, "bn"), (1e6, "M"), (1e3, "k"), (1.0, ""))

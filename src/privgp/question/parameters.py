@@ -73,11 +73,11 @@ class Span:
         """The ends, as schemas have them; ``most``: a smaller largest number."""
         return {"ge": self.least, "le": self.most if most is None else most}
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         right = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
         if not right and (not self.others or isinstance(value, str | bool)):
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
-        if right and not self.least <= value <= self.most:
+        if isinstance(value, Real) and right and not self.least <= float(value) <= self.most:
             low = "positive" if 0.0 < self.least <= 1e-50 else f"at least {self.least:g}"
             high = "finite" if self.most >= 1e50 else f"at most {self.most:,g}"
             raise ValueError(f"{name} must be {low} and {high}, got {value!r}.")
@@ -94,7 +94,7 @@ class Parameter:
     meaning : str
         One or two sentences. Names of parameters stand between backticks, with a value where one is meant:
         the command writes them as options.
-    default : Any
+    default : str or float, optional
     values : Choice or Span, optional
         What it may be, if it is a word or a number. The command and the server then take it as it is.
     estimators : tuple of str
@@ -116,7 +116,7 @@ class Parameter:
 
     name: str
     meaning: str
-    default: Any = None
+    default: str | float | None = None
     values: Choice | Span | None = None
     estimators: tuple[str, ...] = EVERY
     options: tuple[str, ...] = ()

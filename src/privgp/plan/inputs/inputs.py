@@ -122,7 +122,7 @@ class Inputs:
         return tuple(map(int, np.flatnonzero(~ranked)))
 
     @property
-    def ticks(self) -> tuple[object, ...]:
+    def ticks(self) -> tuple[str | tuple[str, ...] | None, ...]:
         """How numbers along every input are written: None, "date", or the names of levels."""
         return tuple(column.ticks for column in self.columns for _ in column.names)
 
