@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal
 
+from privgp.limits import Positive, Share, Within, added_field
 from privgp.question.outcomes import CLASSIFIER, REGRESSOR
-from privgp.types import Positive, Share, Within, added_field
 
 GENERAL = "PrivateGP"
 EVERY = (REGRESSOR, CLASSIFIER, GENERAL)
