@@ -5,9 +5,19 @@ from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from functools import cached_property, wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    Unpack,
+    get_args,
+    get_type_hints,
+)
 
 import typer
+from typer.models import OptionInfo
 
 from privgp.command.errors import in_options, refuse_given
 from privgp.question.parameters import BY_NAME, TABLE
@@ -20,20 +30,35 @@ if TYPE_CHECKING:
 LISTS = ("A,B", "A,B,C", "A=LO:HI", "A=PERIOD", "LAT,LON", "RANGES")
 
 
-def _in_panel(panel: str | None) -> Callable[..., Any]:
-    def option(help: str, *names: str, **more: Any) -> Any:
-        return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+class More(TypedDict, total=False):
+    """What an option may have besides its help."""
 
-    return option
+    metavar: str | None
+    min: float
+    max: float
+    hidden: bool
+    callback: Callable[[bool], None]
+    is_eager: bool
 
 
-plain = _in_panel(None)
-privacy = _in_panel("Privacy")
-model = _in_panel("Model")
-columns = _in_panel("Columns")
-search = _in_panel("Search")
-attack = _in_panel("Attack")
-results = _in_panel("Results")
+class Panel:
+    """Where help shows options; called, it makes one."""
+
+    def __init__(self, title: str | None) -> None:
+        self.title = title
+
+    def __call__(self, help: str, *names: str, **more: Unpack[More]) -> OptionInfo:
+        made: OptionInfo = typer.Option(*names, help=help, rich_help_panel=self.title, **more)
+        return made
+
+
+plain = Panel(None)
+privacy = Panel("Privacy")
+model = Panel("Model")
+columns = Panel("Columns")
+search = Panel("Search")
+attack = Panel("Attack")
+results = Panel("Results")
 
 
 def describe_parameter(name: str) -> str:
@@ -41,11 +66,11 @@ def describe_parameter(name: str) -> str:
     return in_options(BY_NAME[name].meaning)
 
 
-def destination(metavar: str, what: str) -> Any:
+def destination(metavar: str, what: str) -> OptionInfo:
     return results(what, "--out", "-o", metavar=metavar)
 
 
-def input_names_option(where: str, table: str = "NEW") -> Any:
+def input_names_option(where: str, table: str = "NEW") -> OptionInfo:
     """The option for input columns of a table whose names are not those known ``where``."""
     return plain(
         f"The input columns of {table}, if their names differ from those in the {where}.",
@@ -194,9 +219,9 @@ class TableForm(NumberForm):
     date_format: Annotated[str | None, columns(DATE_FORMAT_HELP, metavar="FORMAT")] = None
 
 
-def _option(each: Declared) -> tuple[str, Any, Any]:
+def _option(each: Declared) -> tuple[str, object, object]:
     """The option of a parameter that is a word or a number."""
-    asked = _in_panel(each.panel)(in_options(each.meaning), metavar=each.metavar)
+    asked = Panel(each.panel)(in_options(each.meaning), metavar=each.metavar)
     return each.name, Annotated[each.type, asked], field(default=each.default)
 
 
@@ -277,58 +302,57 @@ class ReleaseFiles:
     force: Force = False
 
 
-def check_density(context: typer.Context, asked: Mapping[str, object]) -> None:
+def check_density(context: typer.Context, asked: ReleaseOptions) -> None:
     """Refuse options that a density of points, if one is asked for, would ignore."""
-    if asked["density"]:
-        refuse_given(context, ["output", *sorted({*asked} - {*WITH_DENSITY})], "--density")
+    if asked.density:
+        refuse_given(context, ["output", *sorted({*vars(asked)} - {*WITH_DENSITY})], "--density")
 
 
-def take_options(
-    options: type[Any], only: str = "", **defaults: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of ``options`` (``only`` those named) as its options, in place of
-    its ``**asked``. ``defaults``: those that differ from the fields' own."""
-    shared = [
-        each.replace(default=defaults.get(each.name, each.default))
-        for each in _options_of(options)
-        if not only or each.name in only.split()
-    ]
+@dataclass(frozen=True)
+class Pick:
+    """Which fields of a group are options of a command, all if none is named, and their other defaults."""
 
-    def declare_options(command: Callable[..., None]) -> Callable[..., None]:
-        declaration = signature(command, eval_str=True)
-        *own, _ = declaration.parameters.values()
-        parameters = [*shared, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own)]
-        vars(command)["__signature__"] = declaration.replace(parameters=parameters)
-        return command
-
-    return declare_options
+    only: tuple[str, ...]
+    defaults: Mapping[str, object]
 
 
-def _options_of(group: type[Any]) -> list[Parameter]:
+def pick(only: str = "", **defaults: object) -> Pick:
+    """Beside the type of a parameter that is a group: its options here."""
+    return Pick(tuple(only.split()), defaults)
+
+
+def _options_of(group: type, picked: Pick) -> list[Parameter]:
     """The fields of a dataclass as parameters of a command."""
     types, kind = get_type_hints(group, include_extras=True), Parameter.KEYWORD_ONLY
     parts = signature(group).parameters.items()
     return [  # what is made of the table of parameters comes last
-        Parameter(name, kind, default=each.default, annotation=types[name])
+        Parameter(
+            name, kind, default=picked.defaults.get(name, each.default), annotation=types[name]
+        )
         for name, each in sorted(parts, key=lambda part: part[0] in MADE)
+        if not picked.only or name in picked.only
     ]
 
 
 def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of its parameters that are dataclasses."""
     declaration = signature(command, eval_str=True)
-    own = declaration.parameters
-    types = {name: each.annotation for name, each in own.items()}
-    groups = {n: t for n, t in types.items() if isinstance(t, type) and is_dataclass(t)}
-    fields = {name: _options_of(group) for name, group in groups.items()}
+    groups: dict[str, type] = {}
+    options: dict[str, list[Parameter]] = {}
+    for name, each in declaration.parameters.items():
+        group, *picked = get_args(each.annotation) or [each.annotation]
+        if is_dataclass(group) and isinstance(group, type):
+            groups[name], options[name] = group, _options_of(group, *(picked or [pick()]))
 
     @wraps(command)
-    def run(**given: Any) -> None:
+    def run(**given: object) -> None:
         for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in fields[name]})
+            given[name] = group(**{each.name: given.pop(each.name) for each in options[name]})
         command(**given)
 
-    spread = [part for name, each in own.items() for part in fields.get(name, [each])]
+    spread = [
+        part for name, each in declaration.parameters.items() for part in options.get(name, [each])
+    ]
     parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in spread]
     vars(run)["__signature__"] = declaration.replace(parameters=parameters)
     return run

@@ -44,7 +44,7 @@ from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
-from privgp.types import Array
+from privgp.types import Array, UserData
 
 Measure = Callable[[], Published]
 
@@ -78,7 +78,7 @@ def _prepare_in_parts(request: Request, path: Path, step: Step) -> Measure:
         remember(trial, table.inputs.names, len(table.inputs.names))
         rehearse_table(trial, table, plan)
 
-    outputs: Any = table.output
+    outputs: UserData = table.output
 
     def measure() -> Published:
         if not is_read_in_place(table.inputs, model):
@@ -266,7 +266,7 @@ def _refuse_as_options() -> Iterator[None]:
 def _measure(
     model: Published,
     X: pl.DataFrame,
-    y: Any,
+    y: UserData,
     people: People,
     further: Further,
     exposures: Mapping[str, Array],

@@ -27,7 +27,7 @@ from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.question.parameters import MOST_ROWS
 from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
-from privgp.types import Array, Bounds, Table, UserData
+from privgp.types import Array, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.people import count_people, person_codes
 from privgp.vault.tables import seal_rows
@@ -59,7 +59,7 @@ class Aside:
 NOTHING = Aside()
 
 
-def domain(x_bounds: Bounds | None) -> tuple[tuple[float, float], ...]:
+def domain(x_bounds: object) -> tuple[tuple[float, float], ...]:
     """The declared domain of the private inputs, one (low, high) each."""
     pairs = domain_pairs("x_bounds", x_bounds)
     if len(pairs) > MOST_INPUTS:
