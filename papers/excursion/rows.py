@@ -40,7 +40,7 @@ from papers.excursion.tasks import (
     posteriors,
     thin,
 )
-from privgp.models.function.tune import ExcursionTask, PriorDraws, Tuned, tune_for
+from privgp.models.function.tune import ExcursionTask, Tuned, tune_for
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.types import Array
 

@@ -377,9 +377,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return bind_plan(self, made, rows)
 
     def _question(self, columns: int) -> Question:
-        asked = self._own_parameters()
-        given: Any = {"objective": "posterior", "reconstruct": "posterior"}
-        return Question(y_bounds=asked.y_bounds, exposures=None, **given, **asked.asks())
+        return Question.of(self._own_parameters())
 
     def _parameters(self, columns: int) -> Any:
         return self._own_parameters()

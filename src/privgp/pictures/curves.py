@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -129,7 +129,7 @@ def _mark_inputs(ax: Axes, released: Released, j: int) -> None:
             transform=ax.get_xaxis_transform(), label=released.known)  # fmt: skip
     if released.asked is not None and len(released.extent) > 1:
         x = np.unique(released.asked[:, j])
-        style.mark_points(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
+        style.mark_points(ax, x, np.full(len(x), 0.98), above=True)
 
 
 def _draw(ax: Axes, released: Released, j: int) -> None:
@@ -142,10 +142,8 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
     if not len(levels):
         _mark_inputs(ax, released, j)
     elif released.asked is not None:
-        style.mark_points(
-            ax, np.unique(released.asked[:, j]), np.full(len(np.unique(released.asked[:, j])), 0.98),
-            transform=ax.get_xaxis_transform(),
-        )  # fmt: skip
+        x = np.unique(released.asked[:, j])
+        style.mark_points(ax, x, np.full(len(x), 0.98), above=True)
     if released.asked is not None and len(released.extent) == 1:
         style.mark_points(ax, released.asked[:, 0], released.values(released.asked)[0])
     if len(released.extent) > 1:
@@ -184,8 +182,17 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     if released.answered is not None and len(released.extent) == 1:
         points, answers = released.answered
         inside = released.within(points)
-        style.mark_answers(ax, points[inside, 0], answers[inside], zorder=4)
+        style.mark_answers(ax, points[inside, 0], answers[inside])
     ax.set_xlim(low, high)
+
+
+class BarLook(TypedDict, total=False):
+    """How ``errorbar`` draws bars."""
+
+    ecolor: str
+    elinewidth: float
+    capsize: float
+    capthick: float
 
 
 def _bars(
@@ -193,7 +200,7 @@ def _bars(
 ) -> None:
     """Points with bars: thin ones with ends for the whole interval, thick ones for the privacy noise."""
     thick = float(np.clip(250.0 / len(x), 0.8, 3.0))  # many bars side by side stay apart
-    looks: dict[str, dict[str, Any]] = {
+    looks: dict[str, BarLook] = {
         OUTPUTS: {"ecolor": style.VERMILION, "elinewidth": 0.7},
         TOTAL: {"ecolor": style.BLACK, "elinewidth": 0.5, "capsize": thick, "capthick": 0.5},
         PRIVACY: {"ecolor": style.SKY, "elinewidth": thick},

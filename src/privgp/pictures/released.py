@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class Released:
     answered: tuple[Array, Array] | None = None
     asked: Array | None = None
     bounds: tuple[float, float] | None = None
-    ticks: tuple[Any, ...] = ()
+    ticks: tuple[str | tuple[str, ...] | None, ...] = ()
     aspect: float | None = None
     known: str = "public inputs"
 
