@@ -24,7 +24,6 @@ FILLS = {TOTAL: (style.SKY, 0.35, "-"), NOISE: (style.SKY, 0.35, "--")}
 # The curves of a category's levels.
 LEVELS = (style.BLUE, style.VERMILION, style.BLACK, style.ORANGE, style.SKY)
 LEVEL_LINES = ("-", "--", ":", "-.")
-MARKS = {"D": "Diamonds", "o": "Dots"}
 LINES = {OUTPUTS: (style.VERMILION, ":"), PRIVACY: (style.BLUE, "--")}
 
 
@@ -84,9 +83,7 @@ def plot_release(
     named_directly = is_ours and (is_map or (is_single and released.targets is None))
     if legend and named_directly:
         unnamed = [] if is_map else style.label_curves(axes[0])
-        notes += [
-            f"{MARKS.get(each.get_marker(), 'Marks')}: {each.get_label()}." for each in unnamed
-        ]
+        notes += [f"{style.name_of_mark(each)}: {each.get_label()}." for each in unnamed]
     foot = " ".join([f"{released.protection}." if released.protection else "", *notes]).strip()
     lines = [released.title, foot]
     place = axes[0] if ax is not None else style.root_of(axes[0]) if is_ours else figure

@@ -11,7 +11,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from scipy.ndimage import gaussian_filter
@@ -84,23 +83,14 @@ def plot_map(
         )
     if ax is not None and half is not None and released.targets is None:
         _contours(ax, x, y, half.reshape(len(y), len(x)))
-    notes = [f"{name}: {label}." for name, label in _names_of_marks(panels[0])]
+    marks = zip(*panels[0].get_legend_handles_labels(), strict=True)
+    notes = [f"{style.name_of_mark(mark)}: {label}." for mark, label in marks]
     if far is not None and not near.all():
         hidden = gaussian_filter(far.reshape(len(y), len(x)), SOFT * len(x), mode="nearest")
         for panel in panels:
             _fade(panel, np.clip((hidden - 1.0) / FADE, 0.0, 1.0), x, y)
         notes.append(EMPTY)
     return panels, notes
-
-
-def _names_of_marks(ax: Axes) -> list[tuple[str, str]]:
-    """Every kind of mark on a map with what it shows."""
-    kinds = {"D": "Diamonds", style.AT_TARGETS: "Circles"}
-    found = []
-    for artist, label in zip(*ax.get_legend_handles_labels(), strict=True):
-        mark = artist.get_marker() if isinstance(artist, Line2D) else label
-        found.append((kinds.get(mark, "Dots"), label))
-    return found
 
 
 def _image(ax: Axes, values: Array, x: Array, y: Array, cmap: Colormap, norm: Normalize) -> None:

@@ -317,6 +317,15 @@ def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
         axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, handler_map=both)
 
 
+MARKS = {"D": "Diamonds", AT_TARGETS: "Circles"}
+
+
+def name_of_mark(artist: Artist) -> str:
+    """What a kind of mark is called in a sentence, such as "Dots"."""
+    mark = artist.get_marker() if isinstance(artist, Line2D) else artist.get_label()
+    return MARKS.get(str(mark), "Dots")
+
+
 def label_curves(ax: Axes) -> list[Artist]:
     """Write the name of every line and band at its right end, so that none needs a legend.
 
@@ -351,13 +360,12 @@ def label_curves(ax: Axes) -> list[Artist]:
 def _right_end(ax: Axes, artist: Artist) -> float | None:
     """Where a curve or a band ends at the right, as a share of the height; None for anything else."""
     if isinstance(artist, Line2D):
-        is_rug = artist.get_marker() == "|"
-        if len(artist.get_xydata()) == 0 or (artist.get_linestyle() == "None" and not is_rug):
+        is_rug, drawn = artist.get_marker() == "|", np.asarray(artist.get_xydata(), dtype=float)
+        if len(drawn) == 0 or (artist.get_linestyle() == "None" and not is_rug):
             return None
-        x, y = artist.get_xydata()[-1]
         if is_rug:
-            return float(y)
-        shown = artist.get_transform().transform((x, y))
+            return float(drawn[-1, 1])
+        shown = artist.get_transform().transform(drawn[-1])
     elif isinstance(artist, PolyCollection):
         corners = np.concatenate([path.vertices for path in artist.get_paths()])
         shown = ax.transData.transform(corners[corners[:, 0] >= corners[:, 0].max()]).max(axis=0)
