@@ -105,7 +105,7 @@ def _charge(guarantee: Guarantee, payer: Payer) -> Receipt | None:
 
 
 def _receipt(account: Account, guarantee: Guarantee, payer: Payer) -> Receipt:
-    from privgp.ledger.errors import BudgetExceeded, ChargeRefused  # slow to import
+    from privgp.errors import BudgetExceeded, ChargeRefused  # slow to import
     from privgp.ledger.signing import SIGNATURE, state_entry
 
     try:

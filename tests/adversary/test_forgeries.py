@@ -26,11 +26,11 @@ from privgp import (
     PrivateGPDensity,
     PrivateGPRegressor,
 )
+from privgp.errors import LedgerTampered
 from privgp.gp.growing import NUGGET
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.registry import KERNELS
 from privgp.ledger.chain import Entry, Opened, check, seal_row
-from privgp.ledger.errors import LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.plan import CODEC, unpack_plan

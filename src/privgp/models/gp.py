@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.density import NamedPoints
 from privgp.models.load import ESTIMATORS
@@ -35,7 +35,7 @@ from privgp.plan.kinds import check_exposure, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome
-from privgp.question.parameters import EVERY, names_of
+from privgp.question.parameters import GENERAL, names_of
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.quantities import intervals
@@ -58,7 +58,7 @@ OF_POINTS = (
     *("x_bounds", "epsilon", "delta", "columns", "hyperparameters", "mechanism", "ledger"),
     "random_state",
 )
-SHARED = tuple(name for name in names_of(*EVERY) if name != "ledger")
+OF_ALL = ("ledger", "shares")  # which no outcome alone has
 
 
 @dataclass(eq=False, repr=False)
@@ -495,10 +495,11 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _alone(self) -> tuple[Any, ...]:
         """An unfitted model of every outcome alone, with the whole budget."""
         check_output_shares(self.shares, len(self._outcomes_by_name()))
-        shared = {name: getattr(self, name) for name in SHARED}
         each = []
         for outcome in self._outcomes_by_name().values():
             kind = getattr(import_module(ESTIMATORS[outcome.estimator]), outcome.estimator)
+            names = (n for n in names_of(GENERAL, outcome.estimator) if n not in OF_ALL)
+            shared = {name: getattr(self, name) for name in names}
             one = kind(**shared, **outcome.parameters(self.protect))
             one.inputs_ = self.inputs_
             each.append(one)

@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
 from privgp.models.rows.tables import rows_at
@@ -337,13 +337,9 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         linear = objective != "posterior"
         pure = not linear and self.mechanism in ("auto", *PURE)
         check_budget(self.epsilon, self.delta, pure=pure)
-        return Question(
-            y_bounds=bounds,
-            objective=objective,
-            reconstruct=self.reconstruct,
-            exposures=record_exposures(self, bounds),
-            **self._parameters(columns).asks(),
-        )
+        counted = record_exposures(self, bounds)
+        asked = self._parameters(columns)
+        return Question.of(asked, y_bounds=bounds, objective=objective, exposures=counted)
 
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:

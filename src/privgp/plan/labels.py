@@ -14,16 +14,16 @@ from typing import Annotated
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.links import LINKS, Link
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE
 from privgp.privacy.sensitivity import WHOLE, column_norms
 from privgp.types import Array, Within
 
-# Of the level, on the logit scale, where a probability moves by a quarter at most: about even, and about a
+# The standard deviation of the level, on the logit scale, where a probability moves by a quarter at most: about even, and about a
 # declared prevalence.
 CONSTANT_STD, GUESS_STD = 2.0, 1.0
 LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from privgp.gp.arithmetic import one_thread, threads_for
 from privgp.gp.kernels.registry import KERNELS
 from privgp.gp.measurement import Measurement
-from privgp.gp.threads import one_thread, threads_for
 from privgp.plan import accuracy, wording
 from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy
@@ -436,12 +436,12 @@ def plan_again(plan: Plan, epsilon: float) -> Plan:
     check_budget(epsilon, plan.delta, pure=True)
     asked = replace(made.parameters, epsilon=float(epsilon))
     questions = [
-        Question(
+        Question.of(
+            own,
             y_bounds=part.y_bounds,
             objective=part.objective,
             reconstruct=part.reconstruct,
             exposures=part.exposures,
-            **own.asks(),
         )
         for part, own in zip(plan.parts, asked.parts(), strict=True)
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from privgp.privacy.protected import (
     COUNTS,
@@ -281,7 +281,7 @@ class Label:
     bounds: ClassVar[tuple[Pair, ...]] = ()
     column: ClassVar[bool] = True
     wording: ClassVar[Wording] = LABEL_WORDING
-    classes: tuple[Any, ...]
+    classes: tuple[object, ...]
 
     def __init__(self, *classes: object) -> None:
         object.__setattr__(self, "classes", classes)

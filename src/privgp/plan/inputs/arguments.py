@@ -8,13 +8,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from privgp.gp.input_maps import collapse
-from privgp.question.parameters import Choice, Span
+from privgp.gp.priors import collapse
+from privgp.question.parameters import MOST_INDUCING, Choice, Span
 from privgp.types import Array, Pair, UserData
 
 LARGEST = 1e50
-MOST_INDUCING = 5000
-MOST_ROWS = 2**16  # of one person
 MOST_OUTPUTS = 100
 SMALLEST_SHARE = 1e-6  # of the largest
 AnyBounds = Pair | tuple[Pair, ...]
