@@ -169,13 +169,13 @@ class _Cell:
         return found.fill_null(False)
 
 
-def _residuals(values: Any, curve: Any, encoding: ResidualEncoding, bits: int) -> list[object]:
+def _residuals(values: Any, curve: Any, encoding: ResidualEncoding, bits: int) -> list[Any]:
     """What numbers are above or below a curve, as ``ResidualEncoding.encode`` computes it."""
     left = db.clip(values, *encoding.within) - curve
     return _numbers(left, encoding, bits)
 
 
-def _numbers(values: Any, encoding: Encoding, bits: int) -> list[object]:
+def _numbers(values: Any, encoding: Encoding, bits: int) -> list[Any]:
     """A number in [-1, 1] and its square as whole multiples of ``2**-bits``."""
     low, high = encoding.bounds
     middle, half = 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low
