@@ -29,10 +29,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 GROUPS = {
-    "audit": "Attack the promises, on public or simulated data, and see that they hold.",
-    "function": "One private function, kept by the curator: create it, then ask it at any points.",
+    "audit": "Attack the guarantees, on public or simulated data, and see that they hold.",
+    "function": "One private function, kept by the custodian: create it, then ask it at any points.",
     "ledger": "Budgets of datasets that cannot be overspent: open, show, verify and export them.",
-    "paths": "Sample paths of a posterior, whole records private, kept by the curator.",
+    "paths": "Sample paths of a posterior, whole records private, kept by the custodian.",
     "search": "Choose hyperparameters among candidates without telling more than the budget allows.",
 }
 

@@ -68,7 +68,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     Attributes
     ----------
     classes_ : the declared classes, sorted; columns of probabilities are in their order.
-    guarantee_, plan_, kernel_ : what was promised and planned, and the most plausible kernel (on the
+    guarantee_, plan_, kernel_ : what was guaranteed and planned, and the most plausible kernel (on the
         inputs as its ``input_map_`` maps them) of the function behind the link.
     measurements_ : the sums of every class; of two classes, of the second. All are of one mechanism.
     release_, functionals_ : what predicts, and which sums of the function were measured.

@@ -177,7 +177,7 @@ class Described(ReleaseOptions):
 
     @property
     def table_assumptions(self) -> tuple[str, ...]:
-        """What the promise assumes of how the table was read."""
+        """What the guarantee assumes of how the table was read."""
         return (MISSING,) if self.missing == "drop" else ()
 
 

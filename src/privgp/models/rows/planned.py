@@ -99,7 +99,7 @@ def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
         one._question(rows.columns)  # refuses parameters that no plan was made with
     asked = model._parameters(rows.columns)
     learned = replace(asked, hyperparameters="learned")
-    # Anyone who writes a file can write its fingerprint too: what the promise rests on is compared.
+    # Anyone who writes a file can write its fingerprint too: what the guarantee rests on is compared.
     same = (
         plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
         and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))

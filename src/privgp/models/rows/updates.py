@@ -299,7 +299,7 @@ OTHER_PARAMETERS = (
     "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
 )
 OTHER_UNIT = (
-    "groups must be given if they were given at first, and otherwise not: the promise protects one "
+    "groups must be given if they were given at first, and otherwise not: the guarantee protects one "
     "kind of unit. Nothing was spent."
 )
 LOST = (
