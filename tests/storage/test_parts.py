@@ -86,7 +86,7 @@ def test_a_kill_in_the_middle_of_a_write_leaves_a_part_that_the_next_start_remov
     path = tmp_path / "f.private-state"
     left = killed(write_state, at, path)
     assert stat.S_IMODE(left.stat().st_mode) == 0o600
-    assert b"PRIVATE: for the custodian only" in left.read_bytes()[:200]
+    assert b"PRIVATE: for the curator only" in left.read_bytes()[:200]
     again = PrivateFunction.load_state(path)
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
     assert again.release(ASKED).shape == (len(ASKED),)

@@ -60,7 +60,7 @@ def test_the_file_says_that_it_is_private(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     head = path.read_bytes()[:4096]
     assert b'"format": "private-state"' in head[:200]
-    assert b"PRIVATE: for the custodian only" in head
+    assert b"PRIVATE: for the curator only" in head
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
     for name in ("heights.privgp", "heights"):
         with pytest.raises(ValueError, match="must end in"):
