@@ -221,6 +221,13 @@ class Published(Queries, SpendsAtFit):
             self._released = self._released.with_facts(self._released.facts.with_name(given))
         return self
 
+    def _take_name(self, column: str | None = None) -> None:
+        """Name the output as its column is named, unless somebody named it otherwise."""
+        said = self.output_ or {}
+        if set(said) <= {"name", "column"} and said.get("name") == said.get("column"):
+            named = column and {"name": column[:LONGEST], "column": column[:LONGEST]}
+            self.output_ = named or None
+
     @property
     def plan_summary_(self) -> str:
         """What the plan said of itself; also where only a file is left of it."""
