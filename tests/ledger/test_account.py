@@ -459,6 +459,8 @@ def test_signatures_go_on_and_those_before_the_key_are_not_asked_for(tmp_path):
     url = f"sqlite:///{tmp_path / 'later.db'}"
     Ledger(url).open("visits", epsilon=2.0, delta=1e-5).decide("approval", "first", b"")
     ledger = Ledger(url, signing_key=tmp_path / "key.pem")
+    with pytest.raises(LedgerTampered, match="no entry of dataset 'visits' is signed"):
+        ledger.verify()  # as little as a ledger that somebody wrote anew
     ledger.account("visits").decide("approval", "second", b"")
     again = Ledger(url, signing_key=tmp_path / "key.pem")
     assert again.key.public_pem == ledger.key.public_pem
