@@ -69,7 +69,7 @@ def repeat_draws(draw: Callable[[], Drawn], count: int, doing: str, tell: Callba
 
 
 WHOSE = (
-    "Membership attack: is one record among the data? Made-up data, released with and without it\n"
+    "Membership attack: is one record among the data? Simulated data, released with and without it\n"
     "Each release: {paths} of {records}"
 )
 STATISTICS = ("mean", "log variance")

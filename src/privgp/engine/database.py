@@ -155,6 +155,18 @@ def rank_over(person: str, order: Sequence[str]) -> ir.IntegerValue:
     return ibis.row_number().over(ibis.window(group_by=person, order_by=list(order)))
 
 
+def beside(table: ir.Table, key: str, keys: Integers, columns: Mapping[str, Array]) -> ir.Table:
+    """A table with further columns of public numbers, which are handed over by the keys of rows.
+
+    Rows with another key are left out.
+    """
+    import ibis
+    import pyarrow as pa
+
+    held = {key: pa.array(keys), **{name: pa.array(each) for name, each in columns.items()}}
+    return table.join(ibis.memtable(pa.table(held)), key)
+
+
 def sum_groups(
     table: ir.Table, keys: Sequence[str], sums: Mapping[str, ir.Value]
 ) -> dict[str, list[float]]:

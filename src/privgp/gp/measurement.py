@@ -48,6 +48,8 @@ class Functionals:
     shares : (nodes per bin,), summing to 1, the weights of the nodes in such an average
     energy_centre : o, (nodes,), the function about which squared outputs were summed, so that the energy is
         ``sum e_i (y_i - o_i)^2``; None for the middle of the bounds
+    common : C, (measured, few), of what else is unknown of the numbers, whose covariance ``C C^T`` is;
+        None for nothing
 
     """
 
@@ -63,6 +65,7 @@ class Functionals:
     scatter: Annotated[Array, "measured bins"] | None = None
     shares: Annotated[Array, "parts"] | None = None
     energy_centre: Annotated[Array, "nodes"] | None = added_field(None)
+    common: Annotated[Array, "measured few"] | None = added_field(None)
 
     @cached_property
     def _sparse_weights(self) -> Array | csr_array:

@@ -197,14 +197,6 @@ class Account:
             last = self._last(connection)
             return self._read_account(connection).hash if last is None else last.hash
 
-    def has_charge(self, head: str | None, guarantee: Guarantee) -> bool:
-        """Whether the chain has this head, and it is that of a charge for this very guarantee."""
-        c = tables.entries.c
-        same = and_(c.dataset == self.dataset, c.hash == head, c.guarantee == guarantee.to_json())
-        asked = select(c.number).where(same)
-        with self.ledger.database.read() as connection:
-            return connection.execute(asked).first() is not None
-
     def _lock_account(self, connection: Connection) -> tuple[Opened, Entry | None]:
         """The account and its newest entry; other charges wait until this transaction ends."""
         opened, last = self._read_account(connection, lock=True), self._last(connection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -11,8 +12,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
+from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
 from privgp.pictures import style
@@ -21,12 +24,12 @@ from privgp.pictures.style import number
 from privgp.types import Array
 
 HALF = "± of the 90% interval"
-EMPTY = "no inputs nearby, so nothing is drawn"
+EMPTY = "White: no inputs nearby."
 NEAR = 0.08  # of the width of the map: the least distance that is far
 FEW = 8  # inputs, of which none is near the others
 LETTER = 0.064  # inches that a letter of a label takes
 ROUND = [1, 1.5, 3, 4.5, 6, 9, 10]  # steps of longitudes along a large part of the circle
-HATCH, HATCH_COLOUR = "/////", "#BBBBBB"
+SOFT, FADE = 0.02, 0.5  # of the width of the map; in units of the distance that is far
 # Other colours than those of values, so that neither map is taken for the other.
 VALUES = colormaps[style.SEQUENTIAL]
 UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), "uncertainty")
@@ -34,8 +37,8 @@ UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), 
 
 def plot_map(
     released: Released, names: Sequence[str], ax: Axes | None, figure: style.Canvas | None
-) -> list[Axes]:
-    """Draw both maps and return their panels. On given axes: one map, with contours of the other.
+) -> tuple[list[Axes], list[str]]:
+    """Draw both maps. On given axes: one map, with contours of the other.
 
     Parameters
     ----------
@@ -45,6 +48,11 @@ def plot_map(
         Names of the inputs, on the axes.
     ax, figure
         As in ``plot_release``.
+
+    Returns
+    -------
+    list of Axes, list of str
+        The panels, and what their marks are.
 
     """
     x, y = (np.linspace(low, high, released.points) for low, high in released.extent)
@@ -66,7 +74,7 @@ def plot_map(
         _marks(panel, released)
         if released.targets is None:
             cells = colours.reshape(len(y), len(x))
-            _image(panel, cells, x, y, cmap, norm)
+            style.image(panel, cells, x, y, cmap=cmap, norm=norm, aspect=panel.get_aspect())
         else:
             panel.scatter(points[:, 0], points[:, 1], 28, colours, cmap=cmap, norm=norm,
                 edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)  # fmt: skip
@@ -77,25 +85,25 @@ def plot_map(
         )
     if ax is not None and half is not None and released.targets is None:
         _contours(ax, x, y, half.reshape(len(y), len(x)))
+    notes = [f"{name}: {label}." for name, label in _names_of_marks(panels[0])]
     if far is not None and not near.all():
+        white = np.ones((len(y), len(x), 3))
+        hidden = gaussian_filter(far.reshape(len(y), len(x)), SOFT * len(x), mode="nearest")
         for panel in panels:
-            hidden = panel.contourf(
-                x, y, far.reshape(len(y), len(x)), levels=[1.0, np.inf], colors="white",
-                hatches=[HATCH], zorder=1.5,
-            )  # fmt: skip
-            hidden.set(edgecolor=HATCH_COLOUR, linewidth=0.0)
-        panels[0].fill_between([], [], label=EMPTY, lw=0, hatch=HATCH, facecolor="white",
-            edgecolor=HATCH_COLOUR)  # fmt: skip
-    return panels
+            fade = np.clip((hidden - 1.0) / FADE, 0.0, 1.0)
+            style.image(panel, white, x, y, alpha=fade, zorder=1.5, aspect=panel.get_aspect())
+        notes.append(EMPTY)
+    return panels, notes
 
 
-def _image(ax: Axes, values: Array, x: Array, y: Array, cmap: Colormap, norm: Normalize) -> None:
-    """Draw values (rows, columns) over a grid of evenly spaced x (columns,) and y (rows,)."""
-    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
-    ends = (x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy)
-    ax.imshow(values, cmap, norm, aspect=ax.get_aspect(), interpolation="bilinear", extent=ends,
-        origin="lower")  # fmt: skip
-    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+def _names_of_marks(ax: Axes) -> list[tuple[str, str]]:
+    """Every kind of mark on a map with what it shows."""
+    kinds = {"D": "Diamonds", style.AT_TARGETS: "Circles"}
+    found = []
+    for artist, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        mark = artist.get_marker() if isinstance(artist, Line2D) else label
+        found.append((kinds.get(mark, "Dots"), label))
+    return found
 
 
 def far_from_inputs(released: Released, points: Array) -> Array | None:
@@ -220,12 +228,12 @@ def _marks(ax: Axes, released: Released) -> None:
     if released.public_inputs is not None and released.targets is None:
         rows = released.public_inputs.T
         size = float(np.clip(25.0 / np.sqrt(rows.shape[1]), 0.8, 2.0))
-        ax.plot(*rows, "o", ms=size, color=style.BLACK, mew=0, clip_on=False)
-        ax.plot([], [], "o", ms=2.5, color=style.BLACK, mew=0, label=released.known)
+        look: dict[str, Any] = {"color": style.BLACK, "mew": 0, "ls": "none"}
+        ax.plot(*rows, "o", ms=size, clip_on=False, **look)
+        ax.plot([], [], "o", ms=2.5, label=released.known, **look)
     if released.answered is not None:
         points = released.answered[0]
-        x, y = points[released.within(points)].T
-        style.mark_answers(ax, x, y, edge="white")
+        style.mark_answers(ax, *points[released.within(points)].T, mec="white")
     if released.asked is not None:
         style.mark_points(ax, *released.asked.T)
     ax.set(xlim=released.extent[0], ylim=released.extent[1], aspect=released.aspect or "auto")
@@ -290,7 +298,7 @@ def plot_areas(
     epsilon, delta, unit, simulation = about
     title = f"{output}, averages of {len(areas)} areas\n"
     title += f"Protects {unit} with {style.budget_text(epsilon, delta)}"
-    style.set_title(figure, title, simulation=simulation)
+    style.set_title(figure, title[:1].upper() + title[1:], simulation=simulation)
     return style.root_of(panels[0])
 
 

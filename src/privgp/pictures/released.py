@@ -111,6 +111,14 @@ class Released:
         """Whether there are two inputs, and every value between the ends of both has a meaning."""
         return len(self.extent) == 2 and not (len(self.levels(0)) or len(self.levels(1)))
 
+    @property
+    def curve_per_level(self) -> int | None:
+        """Which of two inputs is a number, where the other is a category: it has a curve for every level."""
+        if len(self.extent) != 2 or self.targets is not None:
+            return None
+        few = [bool(len(self.levels(j))) for j in (0, 1)]
+        return few.index(False) if sum(few) == 1 else None
+
     def within(self, points: Array) -> Array:
         """Which points are in the drawn range."""
         low, high = self.extent.T

@@ -352,6 +352,10 @@ class DensityParameters(Parameters):
     def outcome(self, exposure: str | None = None) -> Outcome:
         return Presence()
 
+    def asks(self) -> dict[str, Any]:
+        """Every bin is measured alone, and no squares: one point that moves changes those of two bins."""
+        return {**super().asks(), "each": True, "squares": False}
+
     @property
     def grid(self) -> PointBins:
         low, high = np.array(self.x_bounds).reshape(-1, 2).T

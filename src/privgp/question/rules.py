@@ -118,8 +118,6 @@ RULES = (
          "the first stage has to tell a curve, which unbiased values are not", "residuals"),
     Rule(("max_change",), "residuals", ("always",),
          "what one person changes is declared, and need not be clipped", "residuals"),
-    Rule(("most_rows",), "residuals", ("always",),
-         "rows that are read in blocks are read once", "residuals"),
     Rule(("most_rows",), "groups", (None,),
          "it is for people with several rows, so give groups", "inducing"),
     Rule(("objective", "reconstruct"), "mechanism", ("laplace",),

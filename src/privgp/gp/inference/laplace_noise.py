@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky
+from scipy.linalg.lapack import dpotri
 from scipy.special import erfcx, log_ndtr
 
 from privgp.types import Array
@@ -101,8 +102,8 @@ def _posterior(signal: Array, values: Array, variances: Array) -> tuple[Array, A
     S = signal.copy()
     S.flat[:: len(S) + 1] += variances
     factor = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-    inverse = cho_solve((factor, True), np.eye(len(S)), check_finite=False)
-    mean = values - variances * (inverse @ values)
+    inverse = dpotri(factor, lower=1)[0]  # its lower half
+    mean = values - variances * cho_solve((factor, True), values, check_finite=False)
     spread = variances - variances**2 * np.diag(inverse)
     return factor, mean, np.clip(spread, 1e-9 * variances, (1.0 - 1e-9) * variances)
 

@@ -17,7 +17,7 @@ from privgp.gp.kernels.evaluate import evaluate, signal_and_noise
 from privgp.gp.smoothers import stable_cholesky
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.functions.paths import PathModel
-from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
+from privgp.plan.functions.tuning import PriorDraws
 from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.privacy.budget import check_budget
 from privgp.types import Array, Bounds
@@ -276,7 +276,7 @@ class _Search:
         feasible = {r: scales for r in new if len(scales := self._feasible(length, r))}
         if not feasible:
             return
-        posteriors = ManyPosteriors(self.draws, self.family(length))
+        posteriors = self.draws.posteriors(self.family(length))
         for r, scales in feasible.items():
             mean, variance = posteriors.at(r * r)
             stds = np.sqrt(variance) * scales[:, None, None]

@@ -5,12 +5,25 @@ posterior mean at the points is ``H diag(1 / (w + r^2)) Q'y`` and its variance
 ``1 - H^2 / (w + r^2)``, H = k(T, X) Q. Nothing here is private: the draws come from a prior."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.types import Array
+
+
+class Posteriors(Protocol):
+    """Posteriors of many datasets under one kernel of variance 1, for any ridge r^2."""
+
+    def at(self, ridge: float) -> tuple[Array, Array]:
+        """Mean and variance, each (draws, points)."""
+        ...
+
+    def effective_dimension(self, ridge: float) -> Array:
+        """``tr K (K + r^2 I)^-1``, (draws,)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,10 @@ class PriorDraws:
     def records(self) -> int:
         """How many records each dataset has."""
         return int(self.inputs.shape[1])
+
+    def posteriors(self, kernel: Kernel) -> "Posteriors":
+        """Their posteriors under a kernel of variance 1."""
+        return ManyPosteriors(self, kernel)
 
 
 class ManyPosteriors:
