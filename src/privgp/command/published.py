@@ -134,7 +134,7 @@ def predict(
     from polars import DataFrame
 
     from privgp.command.io.axes import grid_of
-    from privgp.command.io.columns import kept_columns, question_rows, refuse_questions
+    from privgp.command.io.columns import columns_to_keep, question_rows, refuse_questions
     from privgp.command.io.documents import Answers
     from privgp.command.io.maps import read_contours, write_grid, write_points
     from privgp.command.io.results import picture_lines, write_table
@@ -165,7 +165,7 @@ def predict(
         X, whole = question_rows(model, release, data, inputs, form), DataFrame()
         keep = not hidden if keep is None else keep
         if keep:
-            whole = kept_columns(answers.release, data, X.columns, form)
+            whole = columns_to_keep(answers.release, data, X.columns, form)
         if hidden and not keep and out.suffix in MAPPED:
             raise Refusal(PLACES_SHOWN)
         if hidden:
@@ -261,7 +261,7 @@ def _write_averages(
         raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
     from polars import DataFrame
 
-    from privgp.command.io.columns import as_table, kept_columns, question_rows, refuse_questions
+    from privgp.command.io.columns import as_table, columns_to_keep, question_rows, refuse_questions
     from privgp.command.io.results import picture_lines, write_picture, write_table
     from privgp.models.load import load
     from privgp.release.prediction import check_coverage
@@ -275,7 +275,7 @@ def _write_averages(
     more: dict[str, Any] = {}
     if data is not None:
         X = question_rows(model, release, data, inputs, form)
-        whole = kept_columns(model._released, data, X.columns, form)
+        whole = columns_to_keep(model._released, data, X.columns, form)
         for name in asked.values():
             if name not in whole.columns:
                 raise Refusal(f"'{data}' has no column '{name}', which --average names.")
