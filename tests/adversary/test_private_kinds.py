@@ -16,7 +16,7 @@ from privgp.command.io import columns
 from privgp.models.rows import fit as records
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.kinds import levels_of
-from privgp.vault.tables import private_rows
+from privgp.vault.table import private_rows
 from tests.adversary.spying import watched
 from tests.command.running import Result, run
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPClassifier, PrivateGPRegressor
-from privgp.plan.wording import advice
-from privgp.tables.roundness import are_round
+from privgp.plan.wording import advice, are_round
 
 ROUND = [
     (0, 3000), (60, 200), (-1.5, 1.5), (32, 212), (0, 1), (0, 30.48), (1.524, 1.8288),

@@ -11,10 +11,10 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.kernels.evaluate import evaluate, signal_and_noise, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.measurement import Measurement
-from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.tables import numbers_only
 from privgp.models.spending import SpendingRegressor, simulation

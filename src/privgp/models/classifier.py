@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
 from privgp.models.rows.tables import rows_at

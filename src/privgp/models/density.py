@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.published import Published, with_assumptions
 from privgp.models.rows.fit import domain, private_inputs, row_count
@@ -32,7 +32,7 @@ from privgp.question.parameters import check_values
 from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Bounds, RandomState, Table, UserData
-from privgp.vault.tables import seal_counts
+from privgp.vault.table import seal_counts
 from privgp.vault.validate import column_names
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.models.rows.tables import rows_at
 from privgp.privacy.guarantee import facts_table
 from privgp.release.prediction import check_coverage

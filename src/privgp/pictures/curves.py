@@ -24,7 +24,6 @@ FILLS = {TOTAL: (style.SKY, 0.35, "-"), NOISE: (style.SKY, 0.35, "--")}
 # The curves of a category's levels.
 LEVELS = (style.BLUE, style.VERMILION, style.BLACK, style.ORANGE, style.SKY)
 LEVEL_LINES = ("-", "--", ":", "-.")
-MARKS = {"D": "Diamonds", "o": "Dots"}
 LINES = {OUTPUTS: (style.VERMILION, ":"), PRIVACY: (style.BLUE, "--")}
 
 
@@ -84,9 +83,7 @@ def plot_release(
     named_directly = is_ours and (is_map or (is_single and released.targets is None))
     if legend and named_directly:
         unnamed = [] if is_map else style.label_curves(axes[0])
-        notes += [
-            f"{MARKS.get(each.get_marker(), 'Marks')}: {each.get_label()}." for each in unnamed
-        ]
+        notes += [f"{style.name_of_mark(each)}: {each.get_label()}." for each in unnamed]
     foot = " ".join([f"{released.protection}." if released.protection else "", *notes]).strip()
     lines = [released.title, foot]
     place = axes[0] if ax is not None else style.root_of(axes[0]) if is_ours else figure
@@ -129,7 +126,7 @@ def _mark_inputs(ax: Axes, released: Released, j: int) -> None:
             transform=ax.get_xaxis_transform(), label=released.known)  # fmt: skip
     if released.asked is not None and len(released.extent) > 1:
         x = np.unique(released.asked[:, j])
-        style.mark_points(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
+        style.mark_points(ax, x, np.full(len(x), 0.98), above=True)
 
 
 def _draw(ax: Axes, released: Released, j: int) -> None:
@@ -142,10 +139,8 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
     if not len(levels):
         _mark_inputs(ax, released, j)
     elif released.asked is not None:
-        style.mark_points(
-            ax, np.unique(released.asked[:, j]), np.full(len(np.unique(released.asked[:, j])), 0.98),
-            transform=ax.get_xaxis_transform(),
-        )  # fmt: skip
+        x = np.unique(released.asked[:, j])
+        style.mark_points(ax, x, np.full(len(x), 0.98), above=True)
     if released.asked is not None and len(released.extent) == 1:
         style.mark_points(ax, released.asked[:, 0], released.values(released.asked)[0])
     if len(released.extent) > 1:
@@ -184,7 +179,7 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     if released.answered is not None and len(released.extent) == 1:
         points, answers = released.answered
         inside = released.within(points)
-        style.mark_answers(ax, points[inside, 0], answers[inside], zorder=4)
+        style.mark_answers(ax, points[inside, 0], answers[inside])
     ax.set_xlim(low, high)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -12,7 +11,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from scipy.ndimage import gaussian_filter
@@ -74,7 +72,7 @@ def plot_map(
         _marks(panel, released)
         if released.targets is None:
             cells = colours.reshape(len(y), len(x))
-            style.image(panel, cells, x, y, cmap=cmap, norm=norm, aspect=panel.get_aspect())
+            _image(panel, cells, x, y, cmap, norm)
         else:
             panel.scatter(points[:, 0], points[:, 1], 28, colours, cmap=cmap, norm=norm,
                 edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)  # fmt: skip
@@ -85,25 +83,34 @@ def plot_map(
         )
     if ax is not None and half is not None and released.targets is None:
         _contours(ax, x, y, half.reshape(len(y), len(x)))
-    notes = [f"{name}: {label}." for name, label in _names_of_marks(panels[0])]
+    marks = zip(*panels[0].get_legend_handles_labels(), strict=True)
+    notes = [f"{style.name_of_mark(mark)}: {label}." for mark, label in marks]
     if far is not None and not near.all():
-        white = np.ones((len(y), len(x), 3))
         hidden = gaussian_filter(far.reshape(len(y), len(x)), SOFT * len(x), mode="nearest")
         for panel in panels:
-            fade = np.clip((hidden - 1.0) / FADE, 0.0, 1.0)
-            style.image(panel, white, x, y, alpha=fade, zorder=1.5, aspect=panel.get_aspect())
+            _fade(panel, np.clip((hidden - 1.0) / FADE, 0.0, 1.0), x, y)
         notes.append(EMPTY)
     return panels, notes
 
 
-def _names_of_marks(ax: Axes) -> list[tuple[str, str]]:
-    """Every kind of mark on a map with what it shows."""
-    kinds = {"D": "Diamonds", style.AT_TARGETS: "Circles"}
-    found = []
-    for artist, label in zip(*ax.get_legend_handles_labels(), strict=True):
-        mark = artist.get_marker() if isinstance(artist, Line2D) else label
-        found.append((kinds.get(mark, "Dots"), label))
-    return found
+def _image(ax: Axes, values: Array, x: Array, y: Array, cmap: Colormap, norm: Normalize) -> None:
+    """Draw values (rows, columns) over a grid of evenly spaced x (columns,) and y (rows,)."""
+    ax.imshow(values, cmap, norm, aspect=ax.get_aspect(), interpolation="bilinear",
+        extent=_ends(x, y), origin="lower")  # fmt: skip
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+
+
+def _fade(ax: Axes, alpha: Array, x: Array, y: Array) -> None:
+    """Cover a map with white, as far as ``alpha``, (rows, columns), has it."""
+    white = np.ones((*alpha.shape, 3))
+    ax.imshow(white, alpha=alpha, zorder=1.5, aspect=ax.get_aspect(), interpolation="bilinear",
+        extent=_ends(x, y), origin="lower")  # fmt: skip
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+
+
+def _ends(x: Array, y: Array) -> tuple[float, float, float, float]:
+    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
+    return x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy
 
 
 def far_from_inputs(released: Released, points: Array) -> Array | None:
@@ -228,12 +235,12 @@ def _marks(ax: Axes, released: Released) -> None:
     if released.public_inputs is not None and released.targets is None:
         rows = released.public_inputs.T
         size = float(np.clip(25.0 / np.sqrt(rows.shape[1]), 0.8, 2.0))
-        look: dict[str, Any] = {"color": style.BLACK, "mew": 0, "ls": "none"}
-        ax.plot(*rows, "o", ms=size, clip_on=False, **look)
-        ax.plot([], [], "o", ms=2.5, label=released.known, **look)
+        ax.plot(*rows, "o", ms=size, color=style.BLACK, mew=0, clip_on=False)
+        ax.plot([], [], "o", ms=2.5, color=style.BLACK, mew=0, label=released.known)
     if released.answered is not None:
         points = released.answered[0]
-        style.mark_answers(ax, *points[released.within(points)].T, mec="white")
+        x, y = points[released.within(points)].T
+        style.mark_answers(ax, x, y, edge="white")
     if released.asked is not None:
         style.mark_points(ax, *released.asked.T)
     ax.set(xlim=released.extent[0], ylim=released.extent[1], aspect=released.aspect or "auto")

@@ -8,7 +8,6 @@ import itertools
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
 import matplotlib
 import numpy as np
@@ -19,7 +18,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.legend_handler import HandlerTuple
+from matplotlib.legend_handler import HandlerBase, HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import Formatter
@@ -138,9 +137,9 @@ def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room
 
 def set_stamp(place: Axes | Canvas) -> None:
     """Mark a simulation in the upper right corner, so that nobody can overlook it."""
-    look: dict[str, Any] = {"fontsize": SMALL - 1.0, "color": VERMILION, "fontweight": "bold"}
     where = place.transAxes if isinstance(place, Axes) else place.transSubfigure
-    text = place.text(0.99, 0.99, STAMP, ha="right", va="top", transform=where, zorder=6, **look)
+    text = place.text(0.99, 0.99, STAMP, ha="right", va="top", transform=where, zorder=6,
+        fontsize=SMALL - 1.0, color=VERMILION, fontweight="bold")  # fmt: skip
     text.set_in_layout(False)
     on_white(text)
 
@@ -244,43 +243,34 @@ def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def mark_answers(ax: Axes, x: Array, y: Array, **look: Any) -> None:
-    """Points that were answered before, if there are any."""
+def mark_answers(ax: Axes, x: Array, y: Array, edge: str = VERMILION) -> None:
+    """Points that were answered before, if there are any; ``edge``: the colour around them."""
     if len(x):
-        ax.plot(x, y, "o", color=VERMILION, ms=3.5, label="answered before", **look)
+        ax.plot(x, y, "o", color=VERMILION, ms=3.5, mec=edge, zorder=4, label="answered before")
 
 
-def mark_points(ax: Axes, x: Array, y: Array, **look: Any) -> None:
-    """Points that were asked for, with a white edge, so that they are seen on any colour."""
-    size = min(4.0, 60.0 / len(x) ** 0.5)
-    ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",
-        clip_on=False, zorder=5, label="points asked", **look)  # fmt: skip
-
-
-def on_white(text: Artist) -> None:
-    """Give a text a white edge."""
-    text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
-
-
-def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
-    """Draw values over a grid.
+def mark_points(ax: Axes, x: Array, y: Array, *, above: bool = False) -> None:
+    """Points that were asked for, with a white edge, so that they are seen on any colour.
 
     Parameters
     ----------
     ax
         The panel.
-    values
-        (rows, columns).
     x, y
-        (columns,) and (rows,), evenly spaced.
-    **look
-        Further arguments of ``imshow``.
+        (points,) each.
+    above
+        Whether ``y`` is the share of the panel's height.
 
     """
-    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
-    ends = (x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy)
-    ax.imshow(values, extent=ends, origin="lower", interpolation="bilinear", **look)
-    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    size = min(4.0, 60.0 / len(x) ** 0.5)
+    ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",
+        clip_on=False, zorder=5, label="points asked",
+        transform=ax.get_xaxis_transform() if above else ax.transData)  # fmt: skip
+
+
+def on_white(text: Artist) -> None:
+    """Give a text a white edge."""
+    text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
 
 
 def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
@@ -304,18 +294,36 @@ def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             kind = handle.get_marker() if isinstance(handle, Line2D) else type(handle)
             looks.setdefault(label, {}).setdefault(kind, handle)
-    handles: list[Any] = [tuple(each.values()) for each in looks.values()]
-    style: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(None)}}
+    handles = [tuple(each.values()) for each in looks.values()]
+    both: dict[type, HandlerBase] = {tuple: HandlerTuple(None)}
     if not handles:
         return
     if below:
         figure = root_of(axes[0])
         lines = -(-len(handles) // columns)
         foot = _keep_free(figure, (1.6 * SMALL * lines + 8.0) / 72.0)
-        style |= {"loc": "lower left", "ncols": columns, "frameon": False, "borderaxespad": 0.3}
-        figure.legend(handles, [*looks], fontsize=SMALL, bbox_to_anchor=(0.0, foot), **style)
+        figure.legend(  # type: ignore[call-overload] # pairs, as HandlerTuple draws them
+            handles,
+            [*looks],
+            fontsize=SMALL,
+            handler_map=both,
+            loc="lower left",
+            bbox_to_anchor=(0.0, foot),
+            borderaxespad=0.3,
+            ncols=columns,
+            frameon=False,
+        )
     else:
-        axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, **style)
+        axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, handler_map=both)
+
+
+MARKS = {"D": "Diamonds", AT_TARGETS: "Circles"}
+
+
+def name_of_mark(artist: Artist) -> str:
+    """What a kind of mark is called in a sentence, such as "Dots"."""
+    mark = artist.get_marker() if isinstance(artist, Line2D) else artist.get_label()
+    return MARKS.get(str(mark), "Dots")
 
 
 def label_curves(ax: Axes) -> list[Artist]:
@@ -352,13 +360,12 @@ def label_curves(ax: Axes) -> list[Artist]:
 def _right_end(ax: Axes, artist: Artist) -> float | None:
     """Where a curve or a band ends at the right, as a share of the height; None for anything else."""
     if isinstance(artist, Line2D):
-        is_rug = artist.get_marker() == "|"
-        if len(artist.get_xydata()) == 0 or (artist.get_linestyle() == "None" and not is_rug):
+        is_rug, drawn = artist.get_marker() == "|", np.asarray(artist.get_xydata(), dtype=float)
+        if len(drawn) == 0 or (artist.get_linestyle() == "None" and not is_rug):
             return None
-        x, y = artist.get_xydata()[-1]
         if is_rug:
-            return float(y)
-        shown = artist.get_transform().transform((x, y))
+            return float(drawn[-1, 1])
+        shown = artist.get_transform().transform(drawn[-1])
     elif isinstance(artist, PolyCollection):
         corners = np.concatenate([path.vertices for path in artist.get_paths()])
         shown = ax.transData.transform(corners[corners[:, 0] >= corners[:, 0].max()]).max(axis=0)

@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.gp.input_maps import blend_ranks, spreads
 from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, prior_about, spreads
 from privgp.plan.accuracy import variances_beyond_rows
 from privgp.plan.bins import bins
 from privgp.plan.bins.bins import Bins, Grid
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
-from privgp.plan.designs.hypotheses import (
+from privgp.plan.designs.noise_aware import (
+    Certificate,
+    Hypothesis,
+    certify,
     design_models,
     exact_certificate,
+    gain,
     hypotheses_for,
+    residual_factors,
     several_scales,
 )
-from privgp.plan.designs.noise_aware import Certificate, Hypothesis, certify, gain, residual_factors
 from privgp.plan.strategy import EqualRows
 from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers, Pair, Positive, UserData, Within, added_field

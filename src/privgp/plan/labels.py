@@ -14,10 +14,10 @@ from typing import Annotated
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Product
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.links import LINKS, Link
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE
 from privgp.privacy.sensitivity import WHOLE, column_norms

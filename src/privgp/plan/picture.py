@@ -40,7 +40,7 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
         if ax is None and count == 1:
             for mark in style.label_curves(panel):
                 panel.annotate(
-                    mark.get_label(), (plan.epsilon, plan.parts[place].expected_error()), (7, 7),
+                    str(mark.get_label()), (plan.epsilon, plan.parts[place].expected_error()), (7, 7),
                     textcoords="offset points", fontsize=style.SMALL, color=style.VERMILION,
                 )  # fmt: skip
         else:
@@ -82,8 +82,8 @@ def _draw_errors(
     budget = style.budget_text(plan.epsilon, plan.promised_delta)
     count = f"{rows:,} row{'s' if rows != 1 else ''}"
     is_alone = len(plan.parts) == 1 and len(style.root_of(panel).axes) == 1
-    place = style.root_of(panel) if is_alone else panel
-    style.set_title(place, f"{WHAT}\nPlan for {count} with {budget}; nothing is spent yet")
+    where = style.root_of(panel) if is_alone else panel
+    style.set_title(where, f"{WHAT}\nPlan for {count} with {budget}; nothing is spent yet")
 
 
 def _plan_at(plan: Plan, epsilon: float) -> Plan | None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from privgp.gp.arithmetic import one_thread, threads_for
 from privgp.gp.kernels.registry import KERNELS
 from privgp.gp.measurement import Measurement
-from privgp.gp.threads import one_thread, threads_for
 from privgp.plan import accuracy, wording
 from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Protocol
 
 import numpy as np
 
+from privgp.gp.arithmetic import rounding
 from privgp.gp.measurement import Measurement
-from privgp.gp.rounding import rounding
 from privgp.plan.bins.build import GRIDS, make_records_part
 from privgp.plan.build import Budget, Question, make_part, part_of, task_of
 from privgp.plan.choice import AnyStrategy, best_sums

@@ -9,8 +9,8 @@ public and known before any record is read. Proof: docs/proofs/path_rounding.md.
 import math
 from dataclasses import dataclass
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF, rounding
 from privgp.gp.growing import RUN, sum_error
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 
 TARGET = 2.0**-17  # of the spread
 LEAST_NUGGET = 2.0**-20

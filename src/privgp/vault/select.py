@@ -16,9 +16,9 @@ from opendp.metrics import linf_distance
 from opendp.mod import enable_features
 from scipy.linalg import cho_factor, cho_solve
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.kernels.evaluate import diagonal, evaluate
 from privgp.gp.surrogate import Hyperprior, Surrogate
-from privgp.gp.threads import one_thread
 from privgp.plan.search.folds import Dealt, Trial
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, KusnerConstants, ResidualBound, selection_scale

@@ -29,8 +29,7 @@ from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns
 from privgp.tables.source import Form, Source, load, open_source
 from privgp.types import Array, Cells
-from privgp.vault.table import column_values
-from privgp.vault.tables import complete_rows, seal_rows
+from privgp.vault.table import column_values, complete_rows, seal_rows
 from privgp.vault.validate import column_labels
 
 Rows = pl.DataFrame | Array

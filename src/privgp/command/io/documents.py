@@ -19,7 +19,7 @@ from privgp.command.io.files import open_own, suffix_of, write_json, write_text
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.results import write_certificate
 from privgp.command.io.screen import Step
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.models.load import estimator_for, load
 from privgp.models.published import Published
 from privgp.models.rows.tables import rows_at

@@ -15,14 +15,13 @@ from scipy.linalg.lapack import dpotri
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import values
-from privgp.gp.inference.laplace_noise import find_sites
 from privgp.gp.kernels.evaluate import (
     constant_variance,
     evaluate,
     mean_variance,
     value_and_pullback,
 )
-from privgp.gp.measurement import LARGE, Functionals, Measurement
+from privgp.gp.measurement import LARGE, Functionals, Measurement, find_sites
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array, Integers
 

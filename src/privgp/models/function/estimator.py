@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privgp.gp.input_maps import collapse
+from privgp.gp.arithmetic import threads_for
 from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
 from privgp.gp.kernels.registry import kernel_tree
+from privgp.gp.priors import collapse
 from privgp.gp.smoothers import choose_nodes
-from privgp.gp.threads import threads_for
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator
 from privgp.models.rows.tables import numbers_only

@@ -30,7 +30,7 @@ from privgp.storage.codec import fingerprint
 from privgp.types import Array, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.people import count_people, person_codes
-from privgp.vault.tables import seal_rows
+from privgp.vault.table import seal_rows
 from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
 from privgp.vault.values import Sealed
 

@@ -19,9 +19,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.inference.posterior import Posterior, posterior
-from privgp.gp.input_maps import collapse
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.priors import Hyperparameters, Prior, collapse
 from privgp.gp.stacking import Stacked, sums_behind
 from privgp.models.rows.fit import (
     Given,
@@ -35,7 +34,7 @@ from privgp.models.rows.fit import (
 from privgp.models.rows.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
-from privgp.plan.designs.hypotheses import design_models, several_scales
+from privgp.plan.designs.noise_aware import design_models, several_scales
 from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.inputs.blocks import Beside
 from privgp.plan.inputs.start import initial_priors

@@ -30,8 +30,7 @@ from privgp.models.search.candidates import loss_of
 from privgp.models.search.outputs import budget_after, deal, promise_of, rehearse_release
 from privgp.models.spending import Search, SpendsAtFit, generator, has_private_rows, seeds
 from privgp.plan.search.folds import Trial
-from privgp.plan.search.plan import SearchPlan
-from privgp.plan.search.space import Space, best_setting, next_setting
+from privgp.plan.search.plan import SearchPlan, Space, best_setting, next_setting
 from privgp.privacy.noise import GaussianNoise
 from privgp.storage.state_file import lock_folder
 from privgp.types import Bounds, Column, Random, RandomState, Table

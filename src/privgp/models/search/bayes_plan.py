@@ -12,8 +12,14 @@ from privgp.models.search.outputs import check_names
 from privgp.models.spending import refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number, whole_number
 from privgp.plan.search.folds import count_blocks
-from privgp.plan.search.plan import SearchPlan, kusner_plan
-from privgp.plan.search.space import ACQUISITIONS, SETTINGS, Space, make_space
+from privgp.plan.search.plan import (
+    ACQUISITIONS,
+    SETTINGS,
+    SearchPlan,
+    Space,
+    kusner_plan,
+    make_space,
+)
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER, budget_shares, noise_of_shares

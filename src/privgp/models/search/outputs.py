@@ -12,11 +12,11 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.inference.evidence import fit as explain
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
-from privgp.gp.threads import one_thread
 from privgp.models.published import guarantee_of
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.tables import numbers_only

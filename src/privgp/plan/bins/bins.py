@@ -17,9 +17,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from privgp.gp.kernels.quadrature import gauss
+from privgp.gp.arithmetic import rounding
+from privgp.gp.kernels.integral import gauss
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.gp.rounding import rounding
 from privgp.plan.labels import MOST_CLASSES, ROOT_TWO
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE

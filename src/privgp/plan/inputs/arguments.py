@@ -8,7 +8,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from privgp.gp.input_maps import collapse
+from privgp.gp.priors import collapse
 from privgp.question.parameters import MOST_INDUCING, Choice, Span
 from privgp.types import Array, Pair, UserData
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from privgp.engine.local import Engine, Watch
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.plan.inputs.files import numbers as plain_numbers
 from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits

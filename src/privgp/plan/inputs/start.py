@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.gp.input_maps import blend_ranks, spreads
 from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
-from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, prior_about, spreads
 from privgp.plan.kinds import rate_priors
 from privgp.types import Array
 

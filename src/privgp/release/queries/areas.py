@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.release.exports.geojson import collection
+from privgp.release.geojson import collection
 from privgp.release.queries.averages import STATISTICS, Average
 from privgp.tables.kinds import EASTWARDS, LATITUDES, LONGITUDES, NORTHWARDS
 from privgp.tables.places import WGS84, to_crs

@@ -19,7 +19,7 @@ from privgp.models.picture import (
     probability_picture,
 )
 from privgp.pictures.released import TOTAL, Released
-from privgp.release.exports.geojson import places_in
+from privgp.release.geojson import places_in
 from privgp.release.prediction import ReleasedFunction
 from privgp.release.release import Release
 from privgp.server.errors import Refused

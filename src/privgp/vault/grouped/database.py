@@ -171,7 +171,7 @@ class _Cell:
         return found.fill_null(False)
 
 
-def _residuals(values: Any, curve: Any, encoding: ResidualEncoding, bits: int) -> list[object]:
+def _residuals(values: Any, curve: Any, encoding: ResidualEncoding, bits: int) -> list[Any]:
     """What numbers are above or below a curve, as ``ResidualEncoding.encode`` computes it."""
     left = db.clip(values, *encoding.within) - curve
     return _numbers(left, encoding, bits)

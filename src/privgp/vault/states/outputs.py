@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from privgp.gp.arithmetic import rounding
 from privgp.gp.growing import Coordinates
-from privgp.gp.rounding import rounding
 from privgp.plan.functions.outputs import MAX_POINTS, SENSITIVITIES, FunctionModel
 from privgp.privacy.noise import GaussianNoise
 from privgp.storage.archive import require
