@@ -72,7 +72,7 @@ class SearchState:
 
     def pay(self) -> str | None:
         """The key under which a ledger is charged once for all steps: a search that goes on is not charged
-        again. Whoever reads the ledger does not learn what a file must hold to go on with it."""
+        again. A reader of the ledger does not learn what a file must hold to go on with it."""
         if self._file is None:
             return None
         if self._secret is None:

@@ -104,10 +104,12 @@ class DatabaseRows:
 
     def located(self, outcomes: Sequence[str] = ()) -> Any:
         """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, how many rows their
-        people have, and columns ``y0``, ``y1``, ... of outcomes. No other column and no name of the table is
+        people have, and columns ``y_0``, ``y_1``, ... of outcomes. No other column and no name of the table is
         left, as a database may take two names for one."""
         t = self.table.table
-        held: dict[str, object] = {f"y{place}": t[name] for place, name in enumerate(outcomes)}
+        held: dict[str, object] = {
+            db.column_name("y", place): t[name] for place, name in enumerate(outcomes)
+        }
         for place, (name, column) in enumerate(zip(self.names, self._columns(), strict=True)):
             held[f"x{place}"] = _numbers(self.table, name, column)
         for place, over in enumerate(self.exposed):

@@ -75,7 +75,7 @@ class DatabaseOutcomes:
             rows = db.beside(rows, KEY, tally.keys, {CURVE: curves[0]})
         asked: dict[str, Any] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
-            cell = _Cell(rows[f"y{place}"], self.rows.table.type_of(name), classes)
+            cell = _Cell(rows[db.column_name("y", place)], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
             if isinstance(kind, ResidualEncoding):
                 columns = _residuals(cell.number(), rows[CURVE], kind, bits)
