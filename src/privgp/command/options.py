@@ -19,7 +19,7 @@ from typing import (
 import typer
 from typer.models import OptionInfo
 
-from privgp.command.errors import in_options, refuse_given
+from privgp.command.errors import in_options, refuse_options
 from privgp.question.parameters import BY_NAME, TABLE
 from privgp.question.parameters import Parameter as Declared
 
@@ -305,7 +305,7 @@ class ReleaseFiles:
 def check_density(context: typer.Context, asked: ReleaseOptions) -> None:
     """Refuse options that a density of points, if one is asked for, would ignore."""
     if asked.density:
-        refuse_given(context, ["output", *sorted({*vars(asked)} - {*WITH_DENSITY})], "--density")
+        refuse_options(context, ["output", *sorted({*vars(asked)} - {*WITH_DENSITY})], "--density")
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
 
 def _limits_of_several(plan: Plan, unit: Unit, told: Wording) -> tuple[Protected, tuple[str, ...]]:
     """The same of several outputs, each with a limit of its own or none."""
-    protected, assumptions = unit.protected(told), unit.assumed(told)
+    protected, assumptions = unit.whom(told), unit.assumptions_of(told)
     limits = [
         f"{name} by at most {exactly(change)}"
         for name, change in zip(plan.names, plan.max_changes, strict=True)

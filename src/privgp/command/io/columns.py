@@ -11,7 +11,7 @@ import polars as pl
 
 from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
-from privgp.command.io.kinds import known_kinds, split_names
+from privgp.command.io.kinds import kinds_by_name, split_names
 from privgp.command.io.screen import Step
 from privgp.models.spending import names_of
 from privgp.plan.inputs.arguments import (
@@ -88,15 +88,15 @@ def question_rows(
 ) -> pl.DataFrame:
     """The inputs in a new table."""
     names = input_names(model, path, given)
-    return read_inputs(table, names, known_kinds(getattr(model, "inputs_", None), names), form)
+    return read_inputs(table, names, kinds_by_name(getattr(model, "inputs_", None), names), form)
 
 
-def kept_columns(
+def columns_to_keep(
     release: Release, table: Path, names: Sequence[str], form: Form | None = None
 ) -> pl.DataFrame:
     """All columns of a new table as they are, the inputs ``names`` among them; but not one that has the
     name of the private output, as the table may be the custodian's."""
-    kinds = known_kinds(release.parameters.columns, names)
+    kinds = kinds_by_name(release.parameters.columns, names)
     source = open_source(table, _with_texts(form, kinds or {}), names)
     private = {*(release.output_names or ()), (release.facts.called or {}).get("column")}
     kept = [name for name in source.names if name not in private and source.names.count(name) == 1]

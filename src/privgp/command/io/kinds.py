@@ -104,7 +104,7 @@ def levels_of(columns: Inputs | ColumnKinds | None) -> dict[str, list[str]]:
     }
 
 
-def known_kinds(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
+def kinds_by_name(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
     """What the columns of these names are, which replace those in the model's file."""
     if inputs is None:
         return None

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phrase
 from privgp.command.io.columns import as_table, input_names
 from privgp.command.io.files import open_own
-from privgp.command.io.kinds import known_kinds, levels_of
+from privgp.command.io.kinds import kinds_by_name, levels_of
 from privgp.command.io.request import (
     KnownRequest,
     People,
@@ -207,7 +207,7 @@ class UpdateRequest(KnownRequest):
 
     @property
     def kinds(self) -> Kinds | None:
-        return known_kinds(self.released.inputs_, self.names)
+        return kinds_by_name(self.released.inputs_, self.names)
 
     @property
     def levels(self) -> dict[str, list[str]]:
