@@ -29,9 +29,7 @@ from privgp.models.rows.fit import (
 from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import ONCE, measure_further
-from privgp.plan.inputs.arguments import check_output_shares
-from privgp.plan.inputs.blocks import Beside
-from privgp.plan.kinds import check_exposure, check_weights
+from privgp.plan.inputs.arguments import Beside, check_exposure, check_output_shares, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome

@@ -20,13 +20,14 @@ from privgp.models.rows.tables import rows_at
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import (
+    Exposures,
     are_several,
     check_bounds,
+    check_exposure,
     check_output_shares,
     output_bounds,
     per_output,
 )
-from privgp.plan.kinds import Exposures, check_exposure
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
 from privgp.question.outcomes import BY_LIKELIHOOD, UNITS, Outcome

@@ -17,8 +17,8 @@ from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.designs.residuals import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
-from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
+from privgp.plan.inputs.arguments import Exposures, check_bounds
+from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters, Parameters
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise

@@ -33,8 +33,7 @@ from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally, stages
 from privgp.models.spending import names_of
-from privgp.plan.inputs.blocks import Beside
-from privgp.plan.kinds import check_weights
+from privgp.plan.inputs.arguments import Beside, check_weights
 from privgp.plan.parameters import Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial

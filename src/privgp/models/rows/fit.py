@@ -17,10 +17,16 @@ from privgp.engine.cluster import engine_of
 from privgp.engine.local import Engine, Watch
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
-from privgp.plan.inputs.arguments import MOST_ROWS, check_output_shares, domain_pairs, whole_number
-from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Beside, Blocks
+from privgp.plan.inputs.arguments import (
+    MOST_ROWS,
+    Beside,
+    Exposures,
+    check_output_shares,
+    domain_pairs,
+    whole_number,
+)
+from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Blocks
 from privgp.plan.inputs.tally import People, Source, Tally, is_in_parts, tally_of, tally_rows
-from privgp.plan.kinds import Exposures
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
