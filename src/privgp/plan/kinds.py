@@ -58,7 +58,7 @@ class Outputs:
     ``inputs``: distinct or inducing ones; ``unbiased``, ``design_gap``: of linear designs.
     """
 
-    protect: ClassVar[str] = "outputs"
+    private_inputs: ClassVar[bool] = False
     x_bounds: ClassVar[None] = None
     default_kernel: ClassVar[bool] = False
     unneeded: ClassVar[str] = "no output"
@@ -184,7 +184,7 @@ class Records:
     ``rate``: the unit of rates, where outputs are counts.
     """
 
-    protect: ClassVar[str] = "records"
+    private_inputs: ClassVar[bool] = True
     inputs: ClassVar[None] = None
     chosen: ClassVar[None] = None
     unbiased: ClassVar[None] = None

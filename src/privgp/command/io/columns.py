@@ -16,8 +16,7 @@ from privgp.command.io.screen import Step
 from privgp.models.spending import names_of
 from privgp.plan.inputs.arguments import are_several, check_bounds, check_output_shares
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.labels import check_classes
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, check_classes
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns

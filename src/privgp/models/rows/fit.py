@@ -30,6 +30,7 @@ from privgp.plan.inputs.tally import People, Source, Tally, is_in_parts, tally_o
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
+from privgp.question.outcomes import has_private_inputs
 from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Bounds, Table, UserData
@@ -99,7 +100,7 @@ def uses_tally(model: Published, rows: int) -> bool:
     are used."""
     each = (getattr(model, name, "posterior") for name in ("objective", "reconstruct"))
     usual = set(each) == {"posterior"} or getattr(model, "inducing", None) is not None
-    public = model.protect != "records"
+    public = not has_private_inputs(model.protect)
     return usual and public and (rows > STREAMED or _most(model) is not None)
 
 
@@ -322,7 +323,7 @@ def plan_for_rows(model: Published, rows: Given | Tallied, earlier: Sequence[Any
         What was measured of every outcome before, if anything.
 
     """
-    if model.protect == "records":
+    if has_private_inputs(model.protect):
         model = records_to_plan(model)
     own = rows.weights
     questions = [replace(one._question(rows.public.columns), weights=own) for one in model._alone()]
@@ -362,7 +363,7 @@ def fit_columns(
     """
     inputs = people = None
     rows: Given | Tallied
-    if model.protect == "records":
+    if has_private_inputs(model.protect):
         check_roles(groups, called="groups", X=X)
         inputs = _private_inputs(model, X)
         people, count = person_ids(groups, len(inputs)), len(inputs)
