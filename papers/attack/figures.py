@@ -38,7 +38,7 @@ def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     set_title(
         figure,
-        f"{ATTACK} on one released path of made-up data\n"
+        f"{ATTACK} on one released path of simulated data\n"
         f"Mean of {_seeds(found)}, band one std; σ: scale of the prior",
     )
     for sigma, colour, mark in zip(_sigmas(found), COLOURS, MARKS, strict=False):
@@ -86,7 +86,7 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     left, right = figure.subplots(1, 2)
     set_title(
         figure,
-        f"{ATTACK} that sees many paths of made-up data\nMean of {_seeds(found)}, band one std",
+        f"{ATTACK} that sees many paths of simulated data\nMean of {_seeds(found)}, band one std",
     )
     finite = sorted((s for s in found if s.paths != math.inf), key=lambda s: s.paths)
     counts = [s.paths for s in finite]

@@ -18,7 +18,7 @@ from privgp.types import Array
 SIDE, PATHS, SEED = 41, 3, 7
 GREY = "#CCCCCC"
 LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.ORANGE, ":"))
-WHAT = "Where made-up fields of two plumes over the unit square are above their threshold"
+WHAT = "Where simulated fields of two plumes over the unit square are above their threshold"
 OVERLAP = "an overlap of 1 with its true set is perfect"
 
 

@@ -26,7 +26,7 @@ from papers.excursion.tasks import (
 from papers.shared.parallel import for_each
 from papers.shared.report import Report, Request, Result, Section
 
-FULL, QUICK = Effort(200, 100, 500, 20, 40), Effort(12, 12, 40, 5, 3)
+FULL, QUICK = Effort(1000, 1000, 1000, 50, 40), Effort(12, 12, 40, 5, 3)
 FULL_LARGE, QUICK_LARGE = Effort(40, 24, 150, 20, 15), Effort(5, 5, 12, 5, 1)
 
 
@@ -104,7 +104,7 @@ def settings(quick: bool) -> tuple[list[Setting], list[Setting]]:
     """The columns of the tables with one input and with two, those that take longest first."""
     small, large = (QUICK, QUICK_LARGE) if quick else (FULL, FULL_LARGE)
     sizes = [n for n in reversed(SIZES) if n != 100 and (not quick or n == 50)]
-    lines = [Setting(n, 0.5, 0.5 / n, small if n < 200 else large) for n in sizes]
+    lines = [Setting(n, 0.5, 0.5 / n, small) for n in sizes]
     lines += [Setting(100, noise, 0.005, small) for noise in NOISES]
     records, side = (100, 10) if quick else (400, 20)
     noises = [noise for noise in PLUME_NOISES if not quick or noise != 0.3]
@@ -148,7 +148,7 @@ def _effort(found: Found) -> str:
     for e in sorted({setting.effort for setting in settings}, key=lambda e: -e.judged):
         same = [setting for setting in settings if setting.effort == e]
         records = " or ".join(map(str, sorted({setting.records for setting in same})))
-        tuned, judged = (same[0].points(count) for count in (e.tuned, e.judged))
+        tuned, judged = same[0].points
         each.append(
             f"{records} records: {e.tuned} draws of {tuned} points to tune on, {e.chosen} to choose "
             f"cutoffs and filters, {e.judged} of {judged} points to judge, {e.repeats} paths each"

@@ -136,7 +136,6 @@ def test_noise_comes_from_the_watched_places_alone():
         if isinstance(node, ast.Attribute)
         and node.attr.startswith(("make_", "then_"))
         and ast.unparse(node.value) not in ("super()", "Path", "shapely")
-        and ast.unparse(node) != "option.make_metavar"  # help of the command line
     }
     assert used == set(PLACES)
 

@@ -7,8 +7,7 @@ import shlex
 
 import pytest
 
-from privgp.command.app import EXAMPLES
-from privgp.command.options import MOST_SHOWN
+from privgp.command.app import EXAMPLES, MOST_SHOWN
 from tests.command.running import run, subcommands
 
 COMMANDS = subcommands()

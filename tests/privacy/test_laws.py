@@ -15,8 +15,8 @@ from privgp.audit.attacks import NoisyPair, attack_pair
 from privgp.audit.promises import Promise
 from privgp.audit.result import Trial
 from privgp.command.options import Law
-from privgp.plan.parameters import MECHANISMS
 from privgp.privacy.noise import LAWS, PURE, Noise, noise_for
+from privgp.question.parameters import choices
 from privgp.release.certificate import certificate
 from privgp.storage.codec import Codec
 from privgp.vault.measure import PROTECTING, SIMULATED, add_noise
@@ -51,7 +51,7 @@ def keeps(noise, factor):
 
 
 def test_every_list_of_laws_is_this_one():
-    assert MECHANISMS == get_args(Law) == ("auto", *LAWS)
+    assert choices("mechanism") == get_args(Law) == ("auto", *LAWS)
     assert set(PROTECTING) == set(SIMULATED) == set(DENSITIES) == set(LAWS)
 
 

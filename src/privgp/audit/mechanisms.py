@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import singledispatch
 from pathlib import Path
-from typing import Any
+from typing import Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -228,12 +228,19 @@ def paths_of(
     return release, model.guarantee_for(len(y))
 
 
+class Releases(Protocol):
+    """An estimator whose releases are attacked."""
+
+    def fit(self, X: Table, y: Array) -> Self: ...
+    def release(self, X: Table) -> Array: ...
+
+
 def release_mechanism(
-    model: Any, points: UserData
+    model: Releases, points: UserData
 ) -> Callable[[object, np.random.Generator], Array]:
     """The mechanism of an estimator with ``fit`` and ``release``: its answers at these points."""
 
-    def mechanism(dataset: Any, rng: np.random.Generator) -> Array:
+    def mechanism(dataset: UserData, rng: np.random.Generator) -> Array:
         X, y = dataset
         fresh = clone(model).set_params(random_state=int(rng.integers(2**31)))
         return np.ravel(fresh.fit(X, y).release(points))
@@ -291,7 +298,7 @@ def _check_one_person(differ: Cells, people: UserData) -> None:
         raise ValueError("data and neighbour must differ in one row, or in one person's rows.")
 
 
-def _inputs_alone(data: object) -> Any:
+def _inputs_alone(data: UserData) -> UserData:
     if data is None:
         raise ValueError("give data: X alone for the worst neighbours, or (X, y).")
     if isinstance(data, tuple):
@@ -387,7 +394,9 @@ def trade_off(
             raise ValueError("this mechanism needs data, neighbour and promise.")
         if noise_scale != 1.0:
             raise ValueError("noise_scale is for measurements and choices: scale your own noise.")
-        release = mechanism if callable(mechanism) else release_mechanism(mechanism, points)
+        release = mechanism
+        if not callable(release):
+            release = release_mechanism(cast(Releases, mechanism), points)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         sampler = sampler_of(release, (data, neighbour), rng, batch)
         return train_attack(sampler, promise_of(promise), trial)

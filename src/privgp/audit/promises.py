@@ -5,7 +5,7 @@ mu-Gaussian privacy: ``Phi(Phi^-1(1 - alpha) - mu)``."""
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -114,8 +114,21 @@ def promise_of(given: UserData) -> Promise:
     return Promise(pairs=((epsilon, delta),))
 
 
+class PathOptions(TypedDict, total=False):
+    """Options of ``renyi_curve``."""
+
+    x_bounds: Bounds
+    reach: float
+    centred: bool
+    paper: bool
+
+
 def path_promise(
-    kernel: Kernel, noise_variance: float, n: int, n_paths: float = 1, **options: Any
+    kernel: Kernel,
+    noise_variance: float,
+    n: int,
+    n_paths: float = 1,
+    **options: Unpack[PathOptions],
 ) -> Promise | None:
     """The guarantee of posterior paths at every epsilon.
 

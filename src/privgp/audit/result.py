@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -69,7 +69,7 @@ def repeat_draws(draw: Callable[[], Drawn], count: int, doing: str, tell: Callba
 
 
 WHOSE = (
-    "Membership attack: is one record among the data? Made-up data, released with and without it\n"
+    "Membership attack: is one record among the data? Simulated data, released with and without it\n"
     "Each release: {paths} of {records}"
 )
 STATISTICS = ("mean", "log variance")
@@ -456,7 +456,11 @@ def measure_success(
     outside: Released,
     rates: tuple[float, ...],
     failure: float,
-    **facts: Any,
+    promise: Promise | None,
+    *,
+    n: int,
+    n_paths: float,
+    shadows: int,
 ) -> Membership:
     """The success of a fitted attack on fresh draws.
 
@@ -474,8 +478,10 @@ def measure_success(
         False-positive rates to fix thresholds for.
     failure
         With which any bound may be wrong.
-    **facts
-        Other fields of the result.
+    promise
+        The guarantee it is compared with, if any.
+    n, n_paths, shadows
+        As in ``membership``.
 
     """
     members, others, known = (laws.score(seen) for seen in (inside, outside, calibration))
@@ -491,7 +497,10 @@ def measure_success(
     area = float(auc(fpr, tpr))
     reach = math.sqrt(math.log(2.0 / each) / (2.0 * draws))
     return Membership(
-        **facts,
+        n=n,
+        n_paths=n_paths,
+        shadows=shadows,
+        promise=promise,
         draws=draws,
         auc=area,
         auc_bounds=(max(0.0, area - reach), min(1.0, area + reach)),

@@ -1,15 +1,21 @@
-"""The command ``privgp`` and its subcommands, whose files declare their options. What takes long to
-import is imported when it is needed: help and refusals of missing files stay quick."""
+"""The command ``privgp``: its subcommands, whose files declare their options, how a line of words is read,
+and help. What takes long to import is imported when it is needed: help and refusals of missing files stay
+quick."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
 from privgp.command.bounds import bounds
 from privgp.command.demo import demo
+from privgp.command.errors import Refusal
 from privgp.command.plan import plan
 from privgp.command.published import certificate, inspect, predict
 from privgp.command.release import release, update
@@ -69,16 +75,174 @@ EXAMPLES = {
 }
 
 
+# The options that --help shows besides those that are required, in the order of what is needed most.
+MAIN = """output inputs bounds epsilon delta density classes plan protect x_bounds groups out for_error share
+    low grid average areas page same_rows certificate plot ledger dataset kernel coverage method steps template
+    holder noise_std reconstruct targets draws json force"""
+MOST_SHOWN = 12
+HELP_ALL = "--help-all"
+
+
+class Command(TyperCommand):
+    """A subcommand that takes every option once. One that is given again says two things: those that
+    are lists are joined, and others are refused, as the last would silently take the place of all."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Read the words of a line; --help-all shows all options in place of that."""
+        if HELP_ALL in args:
+            self._show_help(ctx, whole=True)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override]
+        """Print the options that are needed most."""
+        self._show_help(ctx, whole=False)
+
+    def _show_help(self, ctx: typer.Context, *, whole: bool) -> None:
+        options = [each for each in self.params if isinstance(each, TyperOption)]
+        options = [each for each in options if not each.hidden]
+        first = sorted(options, key=lambda each: (not each.required, _rank(each.name)))
+        chosen = options if whole else [each for each in options if each in first[:MOST_SHOWN]]
+        left = len(options) - len(chosen)
+        arguments = [each for each in self.params if isinstance(each, TyperArgument)]
+        show_help(ctx, self.help or "", arguments, chosen, self.epilog or "", left)
+
+    def make_parser(self, ctx):  # type: ignore[no-untyped-def] # of a class that typer does not export
+        """The parser of this command's words, which reads options as above."""
+        parser = super().make_parser(ctx)
+        options = [each for each in self.params if isinstance(each, TyperOption)]
+        lists = [each for each in options if each.metavar in o.LISTS and not each.multiple]
+        for option in lists:
+            parser.add_option(option, option.opts, option.name, "append")
+        read = parser.parse_args
+
+        def parse_args(args: list[str]):  # type: ignore[no-untyped-def]
+            for option in options:
+                _check_numbers(option, args)
+            values, left, order = read(args)
+            for option in options:
+                if order.count(option) > 1 and not (option.multiple or option in lists):
+                    names = "/".join([*option.opts[:1], *option.secondary_opts[:1]])
+                    raise Refusal(f"{names} must be given once.")
+            joined = {each.name: values[each.name] for each in lists if each.name in values}
+            return values | {name: ",".join(given) for name, given in joined.items()}, left, order
+
+        parser.parse_args = parse_args  # type: ignore[method-assign]
+        return parser
+
+
+def _rank(name: str | None) -> int:
+    first = MAIN.split()
+    return first.index(name) if name in first else len(first)
+
+
+def _check_numbers(option: TyperOption, words: list[str]) -> None:
+    """Refuse an option of two numbers that other words follow."""
+    for place, word in enumerate(words):
+        name, equals, first = word.partition("=")
+        if option.nargs != 2 or name not in option.opts:
+            continue
+        given = [*([first] if equals else []), *words[place + 1 :]][:2]
+        if len(given) < 2 or not all(map(_is_number, given)):
+            raise Refusal(
+                f"{name} must be two numbers with a space between them, such as {name} 0 3000."
+            )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+PANELS = ("Arguments", "Options", "Privacy", "Model", "Columns", "Search", "Attack", "Results")
+
+
+def show_help(
+    ctx: typer.Context,
+    text: str,
+    arguments: Sequence[TyperArgument],
+    options: Sequence[TyperOption],
+    example: str,
+    left: int,
+) -> None:
+    """Print what a command does and takes.
+
+    Parameters
+    ----------
+    ctx : context
+        Of the command, with the path by which it is called.
+    text : str
+        What it does.
+    arguments, options : sequence of parameters
+        What is shown, the options by their panels.
+    example : str
+        A line that works.
+    left : int
+        How many options are not shown.
+
+    """
+    console = Console(highlight=False, soft_wrap=False)
+    words = [str(each.metavar) if each.required else f"[{each.metavar}]" for each in arguments]
+    console.print(f"Usage: {' '.join([ctx.command_path, *words])} [OPTIONS]", markup=False)
+    console.print(f"\n{' '.join(text.split())}", markup=False)
+    panels: dict[str, list[tuple[str, str]]] = {title: [] for title in PANELS}
+    panels["Arguments"] = [(str(each.metavar), each.help or "") for each in arguments]
+    for each in options:
+        name = "/".join([", ".join(each.opts), *each.secondary_opts])
+        value = "" if each.is_flag else f" {_value_of(each, ctx)}"
+        default = "" if each.is_flag or each.default in (None, ()) else f" Default: {each.default}."
+        required = " Required." if each.required else ""
+        said = f"{each.help or ''}{'' if 'Default:' in (each.help or '') else default}{required}"
+        panels.setdefault(each.rich_help_panel or "Options", []).append((name + value, said))
+    for title, rows in panels.items():
+        if not rows:
+            continue
+        console.print(f"\n[bold]{title}[/bold]")
+        shown = Table.grid(padding=(0, 2))
+        shown.add_column(max_width=34, overflow="fold")
+        shown.add_column()
+        for name, said in rows:
+            shown.add_row(Text(f"  {name}"), Text(said))
+        console.print(shown)
+    if example:
+        console.print(f"\n[bold]Example[/bold]\n  {example}", soft_wrap=True)
+    if left:
+        console.print(f"\n{left} more options: {ctx.command_path} --help-all", markup=False)
+
+
+# What versions of typer call kinds of values, and what help does.
+VALUES = {
+    "float": "NUMBER",
+    "int": "COUNT",
+    "integer": "COUNT",
+    "int range": "COUNT",
+    "path": "FILE",
+}
+
+
+def _value_of(option: TyperOption, ctx: typer.Context) -> str:
+    """What an option takes: its own word, its choices, or its kind."""
+    if option.metavar:
+        return str(option.metavar)
+    newer = hasattr(option, "display_type_rich")  # versions of typer differ
+    show = getattr(option, "display_type_rich" if newer else "make_metavar")
+    word = str(show(ctx=ctx)).strip("<>[]").lower()
+    return word if "|" in word else VALUES.get(word, word.upper())
+
+
 def _group(name: str, *subcommands: Callable[..., None]) -> None:
     group = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True)
     for each in subcommands:
         word = each.__name__.replace("_", "-")
-        group.command(cls=o.Command, epilog=EXAMPLES[f"{name} {word}"])(o.spread_groups(each))
+        group.command(cls=Command, epilog=EXAMPLES[f"{name} {word}"])(o.spread_groups(each))
     app.add_typer(group)
 
 
 for subcommand in (bounds, plan, release, update, predict, inspect, certificate, demo, serve):
-    app.command(cls=o.Command, epilog=EXAMPLES[subcommand.__name__])(o.spread_groups(subcommand))
+    app.command(cls=Command, epilog=EXAMPLES[subcommand.__name__])(o.spread_groups(subcommand))
 _group("audit", audit.trade_off, audit.membership)
 _group("function", function.create, function.ask, function.inspect)
 _group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)

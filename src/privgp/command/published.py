@@ -75,9 +75,9 @@ GRIDDED = (".nc", ".tif", ".geojson")
 MAPPED = (".geojson",)  # of rows too
 
 
-@o.take_options(o.ReleaseOptions, only="delimiter decimal_comma encoding date_format")
 def predict(
     release: o.Release,
+    written: o.TableForm,
     data: o.OptionalData = None,
     out: Annotated[Path | None, o.destination("TABLE", OUT_HELP)] = None,
     inputs: Annotated[str | None, o.input_names_option("release")] = None,
@@ -95,7 +95,6 @@ def predict(
     label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
     force: o.Force = False,
     json: o.Json = False,
-    **written: Any,
 ) -> None:
     """Predict from a release: the table with further columns mean, std, low and high; of labels, the
     most probable one and the probability of each with its interval. For a release that protects whole
@@ -106,7 +105,7 @@ def predict(
     on_grid = grid is not None or grid_bounds is not None
     if average is not None or areas is not None:
         _write_averages(
-            release, data, out, inputs, written, average, areas, coverage, plot, json,
+            release, data, out, inputs, vars(written), average, areas, coverage, plot, json,
             others=on_grid or contours or observation or simultaneous or keep is not None or page,
         )  # fmt: skip
         return
@@ -162,7 +161,7 @@ def predict(
         lattice = grid_of(answers.release, grid, grid_bounds)
         X = whole = lattice.table()
     else:
-        form = Form(**written)
+        form = Form(**vars(written))
         X, whole = question_rows(model, release, data, inputs, form), DataFrame()
         keep = not hidden if keep is None else keep
         if keep:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -62,9 +62,9 @@ Task = Literal["classification", "regression"]
 Loss = Literal["squared_error", "absolute_error"]
 
 
-@o.take_options(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
 def grid(
     context: typer.Context,
+    asked: Annotated[o.ReleaseOptions, o.pick("inputs bounds epsilon delta kernel groups targets")],
     data: o.Data,
     output: o.Output,
     lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
@@ -82,7 +82,6 @@ def grid(
     folds: Annotated[int, o.search(FOLDS_HELP, min=2, max=1000)] = 5,
     selection_share: Annotated[float, o.search(SELECTION_SHARE_HELP)] = 0.3,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
     if method == "measurement":
@@ -105,9 +104,8 @@ def grid(
         data=data,
         output=output,
         charge=o.Charge(seed=charge.seed),  # the search is charged, not its model
-        hyperparameters="fixed",
         about_missing=FILL_IN,
-        **asked,
+        **{**vars(asked), "hyperparameters": "fixed"},
     )
     request.check()
     account = charge.account
@@ -324,7 +322,7 @@ def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: objec
 @contextmanager
 def _guard_budget(epsilon: float, delta: float, state: Path | None) -> Iterator[None]:
     """From here on some or all of the budget may be spent."""
-    from privgp.ledger.errors import LedgerError
+    from privgp.errors import LedgerError
 
     try:
         yield

@@ -10,6 +10,7 @@ from typing import Annotated, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky
+from scipy.linalg.lapack import dpotri
 from scipy.sparse import csr_array
 from scipy.special import erfcx, log_ndtr
 
@@ -50,6 +51,8 @@ class Functionals:
     shares : (nodes per bin,), summing to 1, the weights of the nodes in such an average
     energy_centre : o, (nodes,), the function about which squared outputs were summed, so that the energy is
         ``sum e_i (y_i - o_i)^2``; None for the middle of the bounds
+    common : C, (measured, few), of what else is unknown of the numbers, whose covariance ``C C^T`` is;
+        None for nothing
 
     """
 
@@ -65,6 +68,7 @@ class Functionals:
     scatter: Annotated[Array, "measured bins"] | None = None
     shares: Annotated[Array, "parts"] | None = None
     energy_centre: Annotated[Array, "nodes"] | None = added_field(None)
+    common: Annotated[Array, "measured few"] | None = added_field(None)
 
     @cached_property
     def _sparse_weights(self) -> Array | csr_array:
@@ -296,8 +300,8 @@ def _posterior(signal: Array, values: Array, variances: Array) -> tuple[Array, A
     S = signal.copy()
     S.flat[:: len(S) + 1] += variances
     factor = cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-    inverse = cho_solve((factor, True), np.eye(len(S)), check_finite=False)
-    mean = values - variances * (inverse @ values)
+    inverse = dpotri(factor, lower=1)[0]  # its lower half
+    mean = values - variances * cho_solve((factor, True), values, check_finite=False)
     spread = variances - variances**2 * np.diag(inverse)
     return factor, mean, np.clip(spread, 1e-9 * variances, (1.0 - 1e-9) * variances)
 

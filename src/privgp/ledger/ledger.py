@@ -4,20 +4,29 @@ import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from sqlalchemy import Connection, select
 
+from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger import database as tables
 from privgp.ledger.account import Account, check_text, entries_of
 from privgp.ledger.chain import Anchor, Opened, check, check_known, seal_row
 from privgp.ledger.database import ANCHOR, KEY, Database, check_url, exclude_others, has_triggers
-from privgp.ledger.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import decimal
 from privgp.ledger.signing import SigningKey, check_entries
 from privgp.privacy.budget import check_budget
 from privgp.storage.codec import fingerprint
+
+
+class Export(TypedDict):
+    """A ledger as values for JSON."""
+
+    ledger: str
+    version: int
+    units: str
+    accounts: list[dict[str, object]]
 
 
 class Ledger:
@@ -177,7 +186,7 @@ class Ledger:
         """Whether an older copy of the database would be found."""
         return self.anchor is not None and self.anchor.path.exists()
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> Export:
         """All accounts and entries, as values for JSON; of answers only their hashes."""
         with self.database.read() as connection:
             accounts = _accounts(connection)

@@ -187,8 +187,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         check_values(self.get_params(deep=False))
         self._check_together()
         check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
-        asked = self._parameters(columns)
-        return Question(y_bounds=(0.0, 1.0), **asked.asks())
+        return Question.of(self._parameters(columns))
 
     def _hold(self, release: Release) -> Self:
         super()._hold(release)

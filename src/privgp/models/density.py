@@ -372,16 +372,12 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         assert rows.exposure is not None
         unit = self._points / float(rows.exposure.sum())
         counted = Exposures.of(rows.exposure, asked.y_bounds, unit)
-        question = replace(
-            self._question(rows.columns), exposures=counted, each=True, squares=False
-        )
+        question = replace(self._question(rows.columns), exposures=counted)
         made = make_plan(PublicInputs(rows.inputs, None), [question], self._budget(), (1.0,))
         return bind_plan(self, made, rows)
 
     def _question(self, columns: int) -> Question:
-        asked = self._own_parameters()
-        given: Any = {"objective": "posterior", "reconstruct": "posterior"}
-        return Question(y_bounds=asked.y_bounds, exposures=None, **given, **asked.asks())
+        return Question.of(self._own_parameters())
 
     def _parameters(self, columns: int) -> Any:
         return self._own_parameters()

@@ -33,7 +33,7 @@ from privgp.plan.inputs.arguments import Beside, check_exposure, check_output_sh
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome, has_private_inputs
-from privgp.question.parameters import EVERY, names_of
+from privgp.question.parameters import GENERAL, names_of
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.quantities import intervals
@@ -56,7 +56,7 @@ OF_POINTS = (
     *("x_bounds", "epsilon", "delta", "columns", "hyperparameters", "mechanism", "ledger"),
     "random_state",
 )
-SHARED = tuple(name for name in names_of(*EVERY) if name != "ledger")
+OF_ALL = ("ledger", "shares")  # which no outcome alone has
 
 
 @dataclass(eq=False, repr=False)
@@ -493,10 +493,11 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _alone(self) -> tuple[Any, ...]:
         """An unfitted model of every outcome alone, with the whole budget."""
         check_output_shares(self.shares, len(self._outcomes_by_name()))
-        shared = {name: getattr(self, name) for name in SHARED}
         each = []
         for outcome in self._outcomes_by_name().values():
             kind = getattr(import_module(ESTIMATORS[outcome.estimator]), outcome.estimator)
+            names = (n for n in names_of(GENERAL, outcome.estimator) if n not in OF_ALL)
+            shared = {name: getattr(self, name) for name in names}
             one = kind(**shared, **outcome.parameters(self.protect))
             one.inputs_, one._declared = self.inputs_, outcome
             each.append(one)

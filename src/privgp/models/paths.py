@@ -48,7 +48,7 @@ def plot_excursion(excursion: Excursion) -> Figure:
     budget = style.budget_text(promise.epsilon, promise.delta)
     title = f"Where the released function is at least {number(excursion.threshold)}"
     title += f"\nProtects {promise.unit} with {budget}"
-    style.set_title(ax, title, simulation=promise.is_simulation)
+    style.set_title(style.root_of(ax), title, simulation=promise.is_simulation)
     style.legend([ax], below=True)
     return style.root_of(ax)
 

@@ -338,13 +338,9 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         linear = objective != "posterior"
         pure = not linear and self.mechanism in ("auto", *PURE)
         check_budget(self.epsilon, self.delta, pure=pure)
-        return Question(
-            y_bounds=bounds,
-            objective=objective,
-            reconstruct=self.reconstruct,
-            exposures=record_exposures(self, bounds),
-            **self._parameters(columns).asks(),
-        )
+        counted = record_exposures(self, bounds)
+        asked = self._parameters(columns)
+        return Question.of(asked, y_bounds=bounds, objective=objective, exposures=counted)
 
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:

@@ -23,7 +23,7 @@ from privgp.privacy.sensitivity import WHOLE, column_norms
 from privgp.question.outcomes import MOST_CLASSES
 from privgp.types import Array, Within
 
-# Of the level, on the logit scale, where a probability moves by a quarter at most: about even, and about a
+# The standard deviation of the level, on the logit scale, where a probability moves by a quarter at most: about even, and about a
 # declared prevalence.
 CONSTANT_STD, GUESS_STD = 2.0, 1.0
 LABEL_VARIANCE = 0.2  # of a label about its probability, between rare and even

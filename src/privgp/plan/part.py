@@ -19,11 +19,12 @@ from privgp.plan.designs.residuals import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
 from privgp.plan.inputs.arguments import Exposures, check_bounds
 from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
-from privgp.plan.parameters import OBJECTIVES, RECONSTRUCTIONS, LabelParameters, Parameters
+from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
 from privgp.question.outcomes import Number, Outcome, Unit, unit_for
+from privgp.question.parameters import choices
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair
 
@@ -66,8 +67,8 @@ class Part:
     epsilon: float
     delta: float
     y_bounds: Pair
-    objective: Annotated[str, OBJECTIVES]
-    reconstruct: Annotated[str, RECONSTRUCTIONS]
+    objective: Annotated[str, choices("objective")]
+    reconstruct: Annotated[str, choices("reconstruct")]
     targets: Array = field(repr=False)
     target_weights: Array = field(repr=False)
     strategy: AnyStrategy = field(repr=False)
@@ -296,6 +297,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and (not public or len(part.functionals.nodes) <= asked.most_nodes)
         and len(strategy.matrix) == len(part.functionals.weights)
         and (not public or sums == asked.outcome().functions * len(strategy.matrix))
+        and (strategy.energy_weight == 0.0 or asked.asks()["squares"])
         and (names is None or len(names) == asked.inputs_of(columns))
         and part.targets.shape == (targets, columns)
         and weights.shape == (targets,)

@@ -436,12 +436,12 @@ def plan_again(plan: Plan, epsilon: float) -> Plan:
     check_budget(epsilon, plan.delta, pure=True)
     asked = replace(made.parameters, epsilon=float(epsilon))
     questions = [
-        Question(
+        Question.of(
+            own,
             y_bounds=part.y_bounds,
             objective=part.objective,
             reconstruct=part.reconstruct,
             exposures=part.exposures,
-            **own.asks(),
         )
         for part, own in zip(plan.parts, asked.parts(), strict=True)
     ]

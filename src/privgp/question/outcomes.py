@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from privgp.privacy.protected import (
     COUNTS,
@@ -284,7 +282,8 @@ def check_classes(classes: object) -> Classes:
         )
     if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
         raise ValueError("classes must be a list of labels.")
-    found = [each.item() if isinstance(each, np.generic) else each for each in classes]
+    # scalars of NumPy as numbers and texts of Python
+    found = [each.item() if getattr(each, "ndim", None) == 0 else each for each in classes]
     if not 2 <= len(found) <= MOST_CLASSES:
         got = "1 class" if len(found) == 1 else f"{len(found)} classes"
         raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
@@ -319,7 +318,7 @@ class Label:
     bounds: ClassVar[tuple[Pair, ...]] = ()
     column: ClassVar[bool] = True
     wording: ClassVar[Wording] = LABEL_WORDING
-    classes: tuple[Any, ...]
+    classes: tuple[object, ...]
 
     def __init__(self, *classes: object) -> None:
         object.__setattr__(self, "classes", classes)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 from privgp.question.outcomes import has_private_inputs
 from privgp.question.parameters import BY_NAME, Parameter, choices
@@ -48,10 +47,10 @@ class Rule:
 
     names: tuple[str, ...]
     where: str
-    values: tuple[Any, ...]
+    values: tuple[str | None, ...]
     reason: str
     proof: str
-    allows: Any = ()
+    allows: type | tuple[type, ...] = ()
     harmless: tuple[str, ...] = ()
 
     def check(self, given: Mapping[str, object]) -> None:
@@ -123,8 +122,6 @@ RULES = (
          "the first stage has to tell a curve, which unbiased values are not", "residuals"),
     Rule(("max_change",), "residuals", ("always",),
          "what one person changes is declared, and need not be clipped", "residuals"),
-    Rule(("most_rows",), "residuals", ("always",),
-         "rows that are read in blocks are read once", "residuals"),
     Rule(("most_rows",), "groups", (None,),
          "it is for people with several rows, so give groups", "inducing"),
     Rule(("objective", "reconstruct"), "mechanism", ("laplace",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -230,6 +231,11 @@ def _common_part(each: Spending) -> tuple[object, ...]:
 
 # What files of earlier versions had.
 OLD, CERTIFICATE, RELEASE = "model.json", "certificate.json", "release.json"
+# Sentences of guarantees that are worded otherwise now.
+WORDS = (
+    (rb'were the same in all"', b'were the same in all of them"'),
+    (rb"each measured by its(?:elf); of one", b"each measured separately; of one"),
+)
 FACTS = ("plan_summary", "certificate")
 PART = (
     *("measurement", "functionals", "models", "noise_variance", "at_targets", "unit_rate"),
@@ -279,7 +285,10 @@ def renew_members(members: Mapping[str, bytes]) -> dict[str, bytes]:
             tree["certificate"] = parse(members[CERTIFICATE])
         else:
             tree = parse(kept[RELEASE])
-        return {**kept, RELEASE: dump(_in_parts(tree)) if "facts" not in tree else kept[RELEASE]}
+        told = dump(_in_parts(tree)) if "facts" not in tree else kept[RELEASE]
+        for old, new in WORDS:
+            told = re.sub(old, new, told)
+        return {**kept, RELEASE: told}
     except DamagedFile:
         raise
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):

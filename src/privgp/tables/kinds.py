@@ -7,7 +7,7 @@ lengthscale. Every value is read separately, whatever the other rows hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -559,6 +559,8 @@ class FlatPlace(Place):
         return f"places in a rectangle of {sides[0]:.4g} by {sides[1]:.4g} km"
 
 
+# What columns are said to be, as ``columns`` of a model has it: ("lat", "lon") is a place.
+ColumnKinds = Mapping[str | tuple[str, ...], str | tuple[str, object]]
 Column = Number | Boolean | Date | Periodic | Category | Place | FlatPlace
 KINDS: dict[str, type[Column]] = {
     "number": Number, "boolean": Boolean, "date": Date,

@@ -14,14 +14,16 @@ from decimal import Decimal
 from importlib.util import find_spec
 from numbers import Real
 from types import UnionType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
-from narwhals.typing import IntoBackend
 
 from privgp.types import Cells, UserData
+
+if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed, IntoBackend, IntoDataFrame
 
 NO_TABLE = (
     "table must be a data frame (pandas, polars, pyarrow or another with Arrow columns) or a dict of "
@@ -58,7 +60,7 @@ class Table:
     places: tuple[tuple[tuple[str, str], str | None], ...] = ()
 
     @classmethod
-    def of(cls, given: Any) -> Self | None:
+    def of(cls, given: UserData) -> Self | None:
         """The table of a data frame, a mapping, records, a structured array, an array or rows.
 
         Returns
@@ -215,7 +217,7 @@ def _default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k + 1}" for k in range(count))
 
 
-def columns_by_name(table: object) -> dict[str, Any]:
+def columns_by_name(table: UserData) -> dict[str, UserData]:
     """The columns of a table by their names, each as its library holds it.
 
     Parameters
@@ -235,22 +237,24 @@ def columns_by_name(table: object) -> dict[str, Any]:
     return found
 
 
-def frame_like(table: Any, columns: Mapping[str, object]) -> Any:
+def frame_like(table: UserData, columns: Mapping[str, object]) -> IntoDataFrame:
     """A data frame of these columns, of the library that the table is of, or of polars."""
-    backend: IntoBackend[Any] = "polars"
+    backend: IntoBackend[EagerAllowed] = "polars"
     with suppress(TypeError):  # it is a mapping, or a stream that was read
         of = nw.from_native(table).implementation
         backend = of if of in (*KNOWN, nw.Implementation.PYARROW) else backend
-    return nw.from_dict(dict(columns), backend=backend).to_native()
+    frame: nw.DataFrame[IntoDataFrame] = nw.from_dict(dict(columns), backend=backend)
+    return frame.to_native()
 
 
-def frame_of(columns: Mapping[str, object], like: object = None) -> Any:
+def frame_of(columns: Mapping[str, object], like: UserData = None) -> IntoDataFrame:
     """A data frame of these columns: of the library of the table that it is about; where that is an
     array, of pandas, or of polars if pandas is not installed."""
     if like is not None and not isinstance(like, np.ndarray | Sequence):
         return frame_like(like, columns)
-    backend: IntoBackend[Any] = "pandas" if find_spec("pandas") else "polars"
-    return nw.from_dict(dict(columns), backend=backend).to_native()
+    backend: IntoBackend[EagerAllowed] = "pandas" if find_spec("pandas") else "polars"
+    frame: nw.DataFrame[IntoDataFrame] = nw.from_dict(dict(columns), backend=backend)
+    return frame.to_native()
 
 
 def absent(columns: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
@@ -258,7 +262,7 @@ def absent(columns: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
     return [name for name in wanted if name not in columns]
 
 
-def in_memory(given: object) -> Any:
+def in_memory(given: UserData) -> UserData:
     """A lazy frame, a frame of Arrow or an Arrow stream as one that holds its cells; the points of a
     GeoDataFrame as a place; all else as it is."""
     if hasattr(given, "active_geometry_name"):
@@ -287,14 +291,14 @@ def _with_place(given: UserData) -> Table:
     return Table((*others, *names), (*cells, *points), places=(place,))
 
 
-def _frame(table: object) -> nw.DataFrame[Any]:
+def _frame(table: object) -> nw.DataFrame[IntoDataFrame]:
     found = _find_frame(table)
     if found is None:
         raise ValueError(NO_TABLE)
     return found
 
 
-def _find_frame(table: Any) -> nw.DataFrame[Any] | None:
+def _find_frame(table: UserData) -> nw.DataFrame[IntoDataFrame] | None:
     """The frame of any library that narwhals reads, a lazy one collected; None if it is none."""
     try:
         frame = nw.from_native(table)

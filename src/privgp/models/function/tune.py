@@ -25,6 +25,18 @@ from privgp.privacy.budget import check_budget
 from privgp.types import Array, Bounds
 
 
+class Posteriors(Protocol):
+    """Posteriors of many datasets under one kernel of variance 1, for any ridge r^2."""
+
+    def at(self, ridge: float) -> tuple[Array, Array]:
+        """Mean and variance, each (draws, points)."""
+        ...
+
+    def effective_dimension(self, ridge: float) -> Array:
+        """``tr K (K + r^2 I)^-1``, (draws,)."""
+        ...
+
+
 @dataclass(frozen=True)
 class PriorDraws:
     """Synthetic datasets and the functions behind them.
@@ -61,6 +73,10 @@ class PriorDraws:
     def records(self) -> int:
         """How many records each dataset has."""
         return int(self.inputs.shape[1])
+
+    def posteriors(self, kernel: Kernel) -> Posteriors:
+        """Their posteriors under a kernel of variance 1."""
+        return ManyPosteriors(self, kernel)
 
 
 class ManyPosteriors:
@@ -354,7 +370,7 @@ class _Search:
         feasible = {r: scales for r in new if len(scales := self._feasible(length, r))}
         if not feasible:
             return
-        posteriors = ManyPosteriors(self.draws, self.family(length))
+        posteriors = self.draws.posteriors(self.family(length))
         for r, scales in feasible.items():
             mean, variance = posteriors.at(r * r)
             stds = np.sqrt(variance) * scales[:, None, None]

@@ -18,7 +18,6 @@ from privgp.engine.local import Engine, Watch
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
 from privgp.plan.inputs.arguments import (
-    MOST_ROWS,
     Beside,
     Exposures,
     check_output_shares,
@@ -31,9 +30,10 @@ from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
 from privgp.question.outcomes import has_private_inputs
+from privgp.question.parameters import MOST_ROWS
 from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
-from privgp.types import Array, Bounds, Table, UserData
+from privgp.types import Array, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.people import count_people, person_codes
 from privgp.vault.table import seal_rows
@@ -65,7 +65,7 @@ class Aside:
 NOTHING = Aside()
 
 
-def domain(x_bounds: Bounds | None) -> tuple[tuple[float, float], ...]:
+def domain(x_bounds: object) -> tuple[tuple[float, float], ...]:
     """The declared domain of the private inputs, one (low, high) each."""
     pairs = domain_pairs("x_bounds", x_bounds)
     if len(pairs) > MOST_INPUTS:

@@ -11,12 +11,10 @@ from typing import Any, Self, TypeGuard
 import numpy as np
 
 from privgp.gp.priors import collapse
-from privgp.question.parameters import Choice, Span
+from privgp.question.parameters import MOST_INDUCING, Choice, Span
 from privgp.types import Array, Pair, UserData
 
 LARGEST = 1e50
-MOST_INDUCING = 5000
-MOST_ROWS = 2**16  # of one person
 MOST_OUTPUTS = 100
 SMALLEST_SHARE = 1e-6  # of the largest
 MOST_RATIO = 1e6  # of the largest sample weight over the least
