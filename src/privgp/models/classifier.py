@@ -16,9 +16,9 @@ from privgp.models.rows.estimator import RowsModel
 from privgp.models.rows.tables import rows_at
 from privgp.models.spending import SpendingClassifier
 from privgp.plan.build import Question
-from privgp.plan.labels import Classes, check_classes
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.budget import check_budget
+from privgp.question.outcomes import Label, Outcome, check_classes
 from privgp.question.parameters import check_values
 from privgp.question.rules import LABELS
 from privgp.release.prediction import check_coverage
@@ -195,6 +195,6 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         self.classes_ = np.array(asked.classes)
         return self
 
-    def _classes(self) -> Classes:
+    def _outcome(self) -> Outcome:
         """The declared classes."""
-        return check_classes(self.classes)
+        return self._declared or Label(*check_classes(self.classes))

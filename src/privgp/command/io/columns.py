@@ -22,8 +22,7 @@ from privgp.plan.inputs.arguments import (
     output_bounds,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.labels import check_classes
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, check_classes
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns

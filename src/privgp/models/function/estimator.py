@@ -38,7 +38,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
-from privgp.question.outcomes import UNITS
+from privgp.question.outcomes import has_private_inputs
 from privgp.types import Array, Bounds, Column, Integers, Pair, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
@@ -286,7 +286,7 @@ class PrivateFunction(KeptEstimator):
     def _domain(self) -> tuple[Pair, ...] | None:
         """The declared domain of private inputs; None where inputs are public."""
         check_choice("protect", self.protect, ("outputs", "records"))
-        private = UNITS[self.protect, False].private_inputs
+        private = has_private_inputs(self.protect)
         return domain_pairs("domain", self.domain) if private else None
 
     def _trial(self, X: Array | None, rows: int) -> Trial:
