@@ -19,7 +19,8 @@ from sklearn.gaussian_process.kernels import Matern
 from privgp import PosteriorPaths, PrivateFunction, load
 from privgp.command.io.files import whole_file
 from privgp.storage import archive, state_file
-from privgp.storage.archive import NAME, DamagedFile, part_beside, remove_stale
+from privgp.storage.archive import DamagedFile
+from privgp.storage.parts import NAME, part_beside, remove_stale
 from tests.command.running import run
 from tests.models.functions import ASKED, X, Y, function
 
