@@ -546,7 +546,7 @@ def measured_search() -> Measured:
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     """One of 20 validation records is predicted right or wrong by every setting.
 
-    Kusner's promises assume how far two objectives are apart: so far are they here.
+    Kusner's guarantees assume how far two objectives are apart: so far are they here.
     """
     settings: dict[str, Any] = {"epsilon": 8.0, "delta": 0.01, "n_iter": 2, "method": method}
     if method != "measured":

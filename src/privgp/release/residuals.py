@@ -12,10 +12,10 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.threads import one_thread
 from privgp.plan.designs.residuals import Residuals
 from privgp.plan.part import Part
 from privgp.types import Array

@@ -11,9 +11,9 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import enable_features
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.features import pack_symmetric, unit_features
 from privgp.gp.measurement import Measurement
-from privgp.gp.threads import one_thread
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.features import Features
 from privgp.plan.labels import ClassGroupSums, ClassSums

@@ -18,6 +18,7 @@ from privgp.vault.grouped.totals import CHANGED, Encoding, ResidualEncoding
 from privgp.vault.values import Sealed, read_label
 
 WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
+TRUTHS = {False: "false", True: "true"}  # also of the numbers 0 and 1
 CURVE = "_curve"
 ANOTHER = "y must be the output of the table whose inputs are X."
 
@@ -67,13 +68,14 @@ class DatabaseOutcomes:
         self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
     ) -> Integers:
         """One query; a value that cannot be read is refused without saying which."""
-        rows, bits = self.rows.keyed(tally.grid), tally.bits
+        names, bits = [name for name, _ in self.outcomes], tally.bits
+        rows = self.rows.keyed(tally.grid, names)
         curves = [each.curve for each in encodings if isinstance(each, ResidualEncoding)]
         if curves:
             rows = db.beside(rows, KEY, tally.keys, {CURVE: curves[0]})
         asked: dict[str, Any] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
-            cell = _Cell(rows[name], self.rows.table.type_of(name), classes)
+            cell = _Cell(rows[db.column_name("y", place)], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
             if isinstance(kind, ResidualEncoding):
                 columns = _residuals(cell.number(), rows[CURVE], kind, bits)
@@ -161,7 +163,7 @@ class _Cell:
         if self.kind.is_string():
             found = self.cell.strip() == (read_label(name) or "")
         elif self.kind.is_boolean():
-            found = self.cell == bool(name)
+            found = self.cell.ifelse("true", "false") == TRUTHS.get(name, name)
         elif self.kind.is_numeric():
             found = self.cell.cast("float64") == db.constant(float(name))
         else:

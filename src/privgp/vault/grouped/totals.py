@@ -1,23 +1,92 @@
 """Private outcomes summed over the cells of a tally, where the rows are: whole numbers, so that any engine
-adds them up alike. Proof: docs/proofs/engine.md."""
+adds them up alike. Proof: docs/proofs/engine.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import shake_256
+from secrets import token_bytes
 from typing import Any, Protocol
 
 import numpy as np
 
 from privgp.engine.local import Engine, Watch, whole_multiples
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.plan.inputs.blocks import Blocks, sum_parts
 from privgp.plan.inputs.tally import Places, Tally, keys_of, sum_columns
 from privgp.tables.files import Files
 from privgp.types import Array, Integers, Pair
-from privgp.vault.masked import Key, Masked
 from privgp.vault.validate import check_outputs, clip_outputs
 from privgp.vault.values import Sealed, unseal
+
+
+@dataclass(frozen=True, repr=False)
+class Key:
+    """The secret behind masks, new for every pass; only the custodian and the workers' tasks have
+    it.
+
+    Attributes
+    ----------
+    secret : 32 random bytes
+
+    """
+
+    secret: bytes
+
+    @classmethod
+    def new(cls) -> Key:
+        """A key of fresh cryptographic randomness."""
+        return cls(token_bytes(32))
+
+    def mask(self, place: int, shape: tuple[int, ...]) -> Integers:
+        """Uniform integers, other ones for every place, by SHAKE-256.
+
+        Parameters
+        ----------
+        place
+            Place of the part of the sum, never used twice with one key.
+        shape
+            Shape of the mask.
+
+        """
+        stream = shake_256(self.secret + place.to_bytes(8, "little"))
+        count = int(np.prod(shape))
+        return np.frombuffer(stream.digest(8 * count), dtype="<i8").reshape(shape)
+
+
+@dataclass(frozen=True, repr=False)
+class Masked:
+    """Integers plus the masks of these places, modulo 2**64.
+
+    Attributes
+    ----------
+    numbers : masked
+    places : the places whose masks are in them
+
+    """
+
+    numbers: Integers
+    places: list[int]
+
+    @classmethod
+    def of(cls, numbers: Integers, place: int, key: Key) -> Masked:
+        """Private integers with the mask of one place."""
+        return cls(numbers + key.mask(place, numbers.shape), [place])
+
+    def __add__(self, other: Masked) -> Masked:
+        """The sum of both; it takes over this one's list."""
+        self.places.extend(other.places)
+        return Masked(self.numbers + other.numbers, self.places)
+
+    def unmask(self, key: Key) -> Integers:
+        """The sum without masks: private."""
+        total = self.numbers.copy()
+        for place in self.places:
+            total -= key.mask(place, total.shape)
+        return total
+
 
 CHANGED = "the rows are not those that the plan was made for: plan again. Nothing was spent."
 
