@@ -15,7 +15,6 @@ from scipy.linalg.lapack import dpotri
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import values
-from privgp.gp.inference.laplace_noise import find_sites
 from privgp.gp.kernels.evaluate import (
     Pullback,
     constant_variance,
@@ -23,7 +22,7 @@ from privgp.gp.kernels.evaluate import (
     mean_variance,
     value_and_pullback,
 )
-from privgp.gp.measurement import LARGE, Functionals, Measurement
+from privgp.gp.measurement import LARGE, Functionals, Measurement, find_sites
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array, Integers
 
@@ -66,6 +65,8 @@ def _covariances(
     S = f.carry(AK.T).T + s2 * f.noise_gram + k0 * f.residual_gram
     if f.fixed_gram is not None:
         S += f.fixed_gram
+    if f.common is not None:
+        S += f.common @ f.common.T
     if f.scatter is not None:
         S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
     if changes is not None:

@@ -78,6 +78,7 @@ def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functi
         energy_noise_gram=f.energy_noise_gram[square],
         fixed_gram=None if f.fixed_gram is None else f.fixed_gram[square],
         energy_centre=None if f.energy_centre is None else f.energy_centre[nodes],
+        common=None if f.common is None else f.common[chosen],
     )
     flags = tuple(map(bool, measurement.laplace[chosen]))
     return some, replace(measurement, values=measurement.values[chosen], is_laplace=flags)
