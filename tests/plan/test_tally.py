@@ -127,6 +127,12 @@ KINDS = {
     "number": (PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS), "y", {}),
     "Gaussian": (PrivateGPRegressor(y_bounds=(-1, 2), mechanism="gaussian", **SETTINGS), "y", {}),
     "people": (PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS), "y", {"groups": "who"}),
+    "two stages": (PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS), "y", {}),
+    "people in two stages": (
+        PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", mechanism="gaussian", **SETTINGS),
+        "y",
+        {"groups": "who"},
+    ),
     "counts": (
         PrivateGPRegressor(y_bounds=(0, 9), likelihood="poisson", max_change=1, **SETTINGS),
         "cases",

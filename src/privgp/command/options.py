@@ -136,7 +136,7 @@ Law = Literal["auto", "gaussian", "laplace"]
 
 # Results
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
-CERTIFICATE_HELP = "Also write what was promised: .html or .json."
+CERTIFICATE_HELP = "Also write what was guaranteed: .html or .json."
 Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
 HOLDER_HELP = (
     "For the certificate: a JSON file of what only the data holder knows (see certificate)."
@@ -149,7 +149,7 @@ Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
 Seed = Annotated[int | None, plain(describe_parameter("random_state"), min=0, max=2**32 - 1)]
 
-# Functions and paths, which the curator keeps
+# Functions and paths, which the custodian keeps
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
 NewState = Annotated[Path, destination("STATE", "The .private-state file to write; it is private.")]
 Answers = Annotated[

@@ -250,7 +250,7 @@ class Account:
         if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
             raise LedgerError(
                 f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
-                f"{guarantee.unit}: such promises do not add up, and another account is a further budget."
+                f"{guarantee.unit}: such guarantees do not add up, and another account is a further budget."
             )
 
     def _add(

@@ -29,7 +29,7 @@ MISTAKE = 1e-3  # the probability that an empty bin is taken for one with values
 MOST_DECADES = 30
 PROTECTED = {"outputs": OUTPUTS, "records": RECORDS}  # whose neighbours differ in one value
 ASSUMPTIONS = (
-    "the number of values is public",
+    "the number of values is public, and so is which rows were left out for lack of one",
     "share, smallest, largest, low and budget were chosen without looking at the values",
 )
 

@@ -21,7 +21,7 @@ from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone,
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.points import LEAST_TOLD, PointBins, bins_of, locate_exposure
 from privgp.plan.build import Question
-from privgp.plan.kinds import Exposures
+from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.parameters import MIXED_ARGUMENTS, DensityParameters, MixedParameters
 from privgp.plan.plan import Plan, make_plan
 from privgp.plan.together import PublicInputs

@@ -8,7 +8,7 @@ what is measured besides, how to put it in words, and which estimator and parame
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -132,6 +132,11 @@ class Outcome(ABC):
         """The declared bounds (low, high), if any."""
         return ()
 
+    @property
+    def codes(self) -> Classes | None:
+        """The declared classes in the order of their codes; None: values are numbers."""
+        return None
+
     def within(self) -> str:
         """Where values lie, in words."""
         ((low, high),) = self.bounds
@@ -224,8 +229,39 @@ class Count(Outcome):
         """The parameters of an estimator for this outcome, given what to ``protect``."""
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
-        change = UNITS[protect, False].change_of_unit(self.max_change)
+        change = None if has_private_inputs(protect) else self.max_change
         return {"y_bounds": (self.low, self.high), "likelihood": "poisson", "max_change": change}
+
+
+Classes = tuple[str, ...] | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
+CLASS_TYPES = (str, bool, int, float)
+MOST_CLASSES = 100
+LARGEST_CLASS = 10**18  # which an array of numbers holds
+
+
+def check_classes(classes: object) -> Classes:
+    """The classes, sorted as scikit-learn sorts them; ValueError unless they can be classes."""
+    if classes is None:
+        raise ValueError(
+            "classes must be declared: all labels that may occur, chosen without looking at them."
+        )
+    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+        raise ValueError("classes must be a list of labels.")
+    # scalars of NumPy as numbers and texts of Python
+    found = [each.item() if getattr(each, "ndim", None) == 0 else each for each in classes]
+    if not 2 <= len(found) <= MOST_CLASSES:
+        got = "1 class" if len(found) == 1 else f"{len(found)} classes"
+        raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
+    kinds = {type(each) for each in found}
+    if not kinds <= set(CLASS_TYPES) or (len(kinds) > 1 and kinds != {int, float}):
+        raise ValueError("classes must be all numbers or all text.")
+    if not all(abs(each) < LARGEST_CLASS for each in found if not isinstance(each, str)):
+        raise ValueError("classes must not be NaN or infinite, or numbers of 19 digits and more.")
+    if len(kinds) > 1:
+        found = [float(each) for each in found]
+    if len(set(found)) < len(found):
+        raise ValueError("classes must differ from each other.")
+    return tuple(sorted(found))
 
 
 @dataclass(frozen=True, init=False)
@@ -251,6 +287,11 @@ class Label(Outcome):
     def functions(self) -> int:
         """Two classes have one function, more have one each."""
         return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def codes(self) -> Classes:
+        """The classes, sorted as scikit-learn sorts them."""
+        return check_classes(self.classes)
 
     def within(self) -> str:
         """The declared classes, in words."""
@@ -340,11 +381,6 @@ class Unit:
         """What a guarantee assumes of an outcome with this wording."""
         return self.assumptions or wording.assumptions
 
-    def change_of_unit(self, change: float | None) -> float | None:
-        """How much one person changes one output, as it is declared; None where a whole record is
-        replaced."""
-        return None if self.private_inputs else change
-
     def limit_change(
         self, wording: Wording, change: float | None
     ) -> tuple[Protected, tuple[str, ...]]:
@@ -381,3 +417,25 @@ UNITS: Mapping[tuple[str, bool], Unit] = {
     ("records", False): ONE_RECORD,
     ("records", True): ONE_PERSONS_RECORDS,
 }
+
+
+def has_private_inputs(protect: str) -> bool:
+    """Whether inputs are private too, by the parameter ``protect``."""
+    return any(unit.private_inputs for (word, _), unit in UNITS.items() if word == protect)
+
+
+def unit_for(protect: str, *, several_rows: bool) -> Unit:
+    """Who is protected.
+
+    Parameters
+    ----------
+    protect : str
+        The parameter of a model.
+    several_rows : bool
+        Whether rows of one person are protected together, so that ``groups`` were given.
+
+    """
+    if (protect, several_rows) not in UNITS:
+        asks = "goes without groups" if several_rows else "needs groups, which say whose a row is"
+        raise ValueError(f"protect={protect!r} {asks}.")
+    return UNITS[protect, several_rows]

@@ -377,7 +377,7 @@ def _with_noise(surrogate: Surrogate, constants: KusnerConstants) -> Iterator[in
 
 
 def _without_noise(surrogate: Surrogate, constants: KusnerConstants) -> Iterator[int]:
-    """Branch and bound: cover the settings that may be best ever more densely, the most promising
+    """Branch and bound: cover the settings that may be best ever more densely, the most guaranteeing
     first; a setting is ruled out once its upper bound is below another's lower bound."""
     points, width = surrogate.points, constants.beta(constants.steps)
     radius = math.sqrt(points.shape[1])

@@ -267,7 +267,7 @@ def _with_texts(form: Form | None, kinds: Kinds) -> Form:
 
 
 def whole_rows(frame: pl.DataFrame, levels: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """The rows that have a value in every column. Which they are is public, as the curator chose.
+    """The rows that have a value in every column. Which they are is public, as the custodian chose.
     ``levels``: the declared ones of categories, by their names."""
     names = frame.columns
     cells = [frame[name].to_list() for name in names]

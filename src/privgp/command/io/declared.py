@@ -35,9 +35,8 @@ from privgp.plan.inputs.arguments import (
     output_bounds,
 )
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.labels import check_classes
 from privgp.plan.plan import Plan
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, check_classes
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.tables.cells import Kinds
 from privgp.tables.kinds import ColumnKinds
@@ -300,7 +299,7 @@ class Described(ReleaseOptions):
             return Inputs.private(self.columns, self.domain())
 
     def domain(self) -> Domain:
-        """ColumnKinds bounds of private inputs: a pair for each, by their names if they are not all numbers."""
+        """Declared bounds of private inputs: a pair for each, by their names if they are not all numbers."""
         if not self.inputs_are_private:
             return None
         if self.kinds:
@@ -337,5 +336,5 @@ class Described(ReleaseOptions):
 
     @property
     def table_assumptions(self) -> tuple[str, ...]:
-        """What the promise assumes of how the table was read."""
+        """What the guarantee assumes of how the table was read."""
         return (MISSING,) if self.missing == "drop" else ()

@@ -164,7 +164,7 @@ IN_OPTIONS = {
     "of its updates: leave it out for new people. Nothing was spent.",
     WHICH_RECORDS: "Several batches have as many records as DATA, and private inputs are not compared: "
     "give --same-rows for a batch before the next update. Nothing was spent.",
-    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the promise "
+    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the guarantee "
     "protects one kind of unit. Nothing was spent.",
 }
 

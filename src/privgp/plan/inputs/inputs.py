@@ -364,7 +364,9 @@ def _column(names: tuple[str, ...], kind: str, option: Any, table: Table) -> Col
     if kind == "category":
         cells = table.column(names[0])
         declared = None if option is None else tuple(map(level, option))
-        option = declared or levels_of(cells[~cells_without_value(cells)])
+        found = levels_of(cells[~cells_without_value(cells)])
+        ordered = [each for each in map(level, table.orders.get(names[0], ())) if each in found]
+        option = declared or tuple(ordered) or found
     column: Column = made(names, **({OPTIONS[kind]: option} if kind in OPTIONS else {}))
     column.check()
     return column
