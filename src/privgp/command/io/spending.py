@@ -12,9 +12,8 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phrase
-from privgp.command.io.columns import as_table, input_names
+from privgp.command.io.columns import as_table, input_names, kinds_by_name, levels_of
 from privgp.command.io.files import open_own
-from privgp.command.io.kinds import kinds_by_name, levels_of
 from privgp.command.io.request import (
     KnownRequest,
     People,
@@ -229,7 +228,9 @@ def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
     X, people, y = request.all_columns()
     model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
-    rehearse_update(model, X, people, path, request.further, exposures)
+    with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():  # simulated values
+        inputs, middle = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
+        _measure(trial, inputs, middle, people, request.further, exposures)
 
     def measure() -> Published:
         model.set_params(ledger=request.charge.account)
@@ -237,20 +238,6 @@ def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
         return model
 
     return measure
-
-
-def rehearse_update(
-    model: Published,
-    X: pl.DataFrame,
-    people: People,
-    path: Path,
-    further: Further,
-    exposures: Mapping[str, Array],
-) -> None:
-    """Release simulated values from a copy of the model."""
-    with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():
-        inputs, middle = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
-        _measure(trial, inputs, middle, people, further, exposures)
 
 
 @contextmanager

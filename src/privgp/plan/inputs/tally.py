@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privgp.engine.local import Engine, whole_multiples
 from privgp.plan.inputs.grid import (
@@ -468,7 +469,7 @@ class People:
 
     """
 
-    classes: Integers
+    classes: NDArray[np.int8]
     persons: int
     variety: int
 
