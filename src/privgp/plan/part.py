@@ -310,7 +310,6 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
 
 
 def _has_scatter(part: Part, asked: Parameters) -> bool:
-    """Whether outputs are numbers in memory that scatter about a posterior, from one bound to the other."""
+    """Whether outputs are numbers that scatter about a posterior, from one bound to the other."""
     plain = asked.outcome().has_squares and part.unbiased is None
-    tally = getattr(part.strategy, "tally", None)
-    return plain and part.strategy.change >= WHOLE and tally is None
+    return plain and part.strategy.change >= WHOLE
