@@ -18,7 +18,7 @@ from privgp.command.errors import (
     one_line,
     plural,
     refusal,
-    refuse_given,
+    refuse_options,
     stop_phrase,
 )
 from privgp.command.io.files import (
@@ -85,7 +85,7 @@ def grid(
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
     if method == "measurement":
-        refuse_given(
+        refuse_options(
             context, ("folds", "selection_share"), "--method measurement, which needs none"
         )
     if not 0 < selection_share < 1:
@@ -216,9 +216,9 @@ def bayes(
 ) -> None:
     """Tune a model by Bayesian optimisation on private validation records."""
     if task == "classification":
-        refuse_given(context, ("loss",), "--task classification, which scores accuracy")
+        refuse_options(context, ("loss",), "--task classification, which scores accuracy")
     if method != "measured":
-        refuse_given(context, ("acquisition",), f"--method {method}")
+        refuse_options(context, ("acquisition",), f"--method {method}")
     if task == "classification" and loss_bounds is not None:
         raise Refusal("--loss-bounds are for --task regression: accuracy has bounds 0 and 1.")
     if task == "regression" and loss_bounds is None:
@@ -231,8 +231,7 @@ def bayes(
     import numpy as np
 
     from privgp.command.io.accounts import charge_facts
-    from privgp.command.io.columns import outputs, private_columns
-    from privgp.command.io.kinds import split_names
+    from privgp.command.io.columns import outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.privacy.budget import check_budget

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import part_beside
+from privgp.storage.parts import part_beside
 from privgp.storage.state_file import lock_folder
 
 CHARGE, ANSWER = "charge", "answer"
@@ -237,7 +237,7 @@ class Anchor:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def known(self) -> Known:
+    def heads(self) -> Known:
         """By dataset the number of its newest entry and the head; empty if there is no file.
 
         Raises
@@ -274,7 +274,7 @@ class Anchor:
         """
         try:
             with lock_folder(self.path) as folder:
-                known = self.known()
+                known = self.heads()
                 if known.get(dataset, (-1, ""))[0] >= number:
                     return
                 text = json.dumps({**known, dataset: (number, head)}, indent=1)
@@ -289,7 +289,7 @@ class Anchor:
             raise LedgerError(f"the anchor '{self.path}' cannot be written.") from None
 
 
-def check_known(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
+def check_anchor(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
     """Refuse a chain that lacks the entry which the anchor knows; LedgerTampered.
 
     Parameters

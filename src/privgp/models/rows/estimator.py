@@ -303,8 +303,11 @@ class RowsModel(Published):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
         X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
-        names = column_names(y) if len(self._alone()) > 1 else None
-        fit_columns(self, X, y, groups, plan, partial(self._beside, aside), names)
+        names, alone = column_names(y), len(self._alone()) == 1
+        if alone:
+            self._take_name(*names or ())
+        known = None if alone else names
+        fit_columns(self, X, y, groups, plan, partial(self._beside, aside), known)
         return self
 
     def _fit_further(

@@ -493,6 +493,7 @@ def fit_for_rows(
     made = _with_names(plan_for(model, rows, plan), names)
     data = rows._sum_for(data, made, watch)
     model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
+    model._released = model._released.with_reach(rows.planned.outermost(model.inputs_))
 
 
 def _private_inputs(model: Published, X: Table) -> Any:

@@ -297,7 +297,7 @@ OTHER_PARAMETERS = (
     "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
 )
 OTHER_UNIT = (
-    "groups must be given if they were given at first, and otherwise not: the promise protects one "
+    "groups must be given if they were given at first, and otherwise not: the guarantee protects one "
     "kind of unit. Nothing was spent."
 )
 LOST = (
@@ -397,12 +397,15 @@ def measure_rows(
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
-    plan = plan_for_rows(asking, rows.given(asking, groups), earlier)
+    given = rows.given(asking, groups)
+    plan = plan_for_rows(asking, given, earlier)
     plan = replace(plan, output_names=model._released.output_names)
     if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):
         raise ValueError(SAME_SUMS if again else KINDS)
     data = rows._sum_for(data, plan)
+    known = model._released.reach
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
+    model._released = model._released.with_reach(known, given.planned.outermost(model.inputs_))
 
 
 def stages(
