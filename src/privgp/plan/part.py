@@ -15,7 +15,7 @@ from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
-from privgp.plan.designs.residuals import Residuals, scatters_of
+from privgp.plan.designs.stages import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
 from privgp.plan.inputs.arguments import Exposures, check_bounds
 from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
