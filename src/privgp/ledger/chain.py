@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import part_beside
+from privgp.storage.parts import part_beside
 from privgp.storage.state_file import lock_folder
 
 CHARGE, ANSWER = "charge", "answer"

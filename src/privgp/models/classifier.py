@@ -73,6 +73,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     measurements_ : the sums of every class; of two classes, of the second. All are of one mechanism.
     release_, functionals_ : what predicts, and which sums of the function were measured.
     released_at_ : when the budget was spent, in UTC.
+    output_ : the name of the output, and its units, where they are known.
     n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
     inputs_ : the column kinds, where not all inputs are numbers; else None.
 

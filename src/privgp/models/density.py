@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -104,6 +104,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         The number of points, which is public.
 
     """
+
+    _unnamed: ClassVar[str] = "points per unit"
 
     _: KW_ONLY
     x_bounds: Bounds | Mapping[str, Any] | None = None
@@ -304,7 +306,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
-        output = self._released.label("points per unit") if output is None else output
+        output = self._released.label(self._unnamed) if output is None else output
         released = on_paper(self, function_picture(self._released, output, False), points)
         return plot_release(released, ax, figure)
 

@@ -28,8 +28,9 @@ from typing import Any, BinaryIO, ClassVar, Protocol, Self, cast
 import numpy as np
 
 from privgp.storage import archive
-from privgp.storage.archive import PRIVATE, DamagedFile, PathLike, Triangle, entries, require
+from privgp.storage.archive import DamagedFile, Triangle, entries, require
 from privgp.storage.codec import Codec, check_state
+from privgp.storage.parts import PRIVATE, PathLike
 from privgp.types import Array
 
 FORM = "private-state"

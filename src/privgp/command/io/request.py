@@ -30,7 +30,7 @@ from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.planned import with_column_names
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.parameters import Parameters
+from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan, load_plan
 from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
@@ -38,7 +38,7 @@ from privgp.question.outcomes import BY_LIKELIHOOD
 from privgp.question.parameters import check_values
 from privgp.question.rules import check_column_roles
 from privgp.tables.cells import TEXTS, identifiers, input_columns, null_words
-from privgp.tables.kinds import ColumnKinds
+from privgp.tables.kinds import LATITUDES, LONGITUDES, ColumnKinds
 from privgp.tables.parser import list_names
 from privgp.tables.source import Form, Source, check_columns, load, open_many, open_source
 from privgp.types import Array, Cells, UserData
@@ -376,11 +376,26 @@ def make_plan(
     return plan
 
 
+PLACES = (
+    "The inputs look like places, and this release does not protect them: if they are homes or other "
+    "places of people, use --protect records with --x-bounds."
+)
+
+
 def plan_warnings(plan: Plan) -> list[str]:
     """Warnings about the budget and the bounds of a plan."""
     assert plan.made_for is not None
     bounds = [str(refusal(ValueError(each))) for each in bounds_advice(plan.made_for.parameters)]
-    return [*budget_advice(plan), *bounds]
+    return [*budget_advice(plan), *bounds, *_places_advice(plan.made_for)]
+
+
+def _places_advice(made_for: MadeFor) -> list[str]:
+    """A sentence about public inputs that are places, or look like it."""
+    asked, words = made_for.parameters, {name.strip().lower() for name in made_for.names or ()}
+    kinds = () if asked.columns is None else asked.columns.columns
+    declared = any(each.degrees(np.empty((0, each.name_count))) is not None for each in kinds)
+    named = not any(map(words.isdisjoint, (LONGITUDES, LATITUDES)))
+    return [PLACES] if asked.x_bounds is None and (declared or named) else []
 
 
 @contextmanager

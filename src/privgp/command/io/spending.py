@@ -41,7 +41,7 @@ from privgp.models.rows.updates import (
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import part_beside
+from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
 from privgp.types import Array, UserData
 

@@ -29,7 +29,7 @@ REACH = 2.5  # stds of the outputs about the first curve, at least
 REACHES = np.linspace(REACH, 6.0, 36)
 SMOOTHED = 0.5  # noise on the curve over that on the mean of a cell
 LEAST = 1000.0  # people times epsilon: below it the first curve tells too little
-WORTH_A_PASS = 0.95  # error over that of one stage for which many rows are read once more
+WORTH_A_PASS = 0.9  # error over that of one stage for which many rows are read once more
 QUANTILES = np.linspace(-1.5, 1.5, 7)  # of the prior of the scatter, in its stds
 
 

@@ -87,8 +87,9 @@ class DatabaseRows:
             asked |= {f"over{place}": e.max(), f"good{place}": db.flag(good).sum()}
         if self.groups is not None:
             asked |= {"people": rows[PERSON].nunique(), "known": rows[PERSON].count()}
-            asked |= {"used": db.flag(rows[CLASS] >= 0).sum()}
-        found = {name: values[0] for name, values in db.sum_groups(rows, (), asked).items()}
+            used = rows[CLASS] >= 0
+            asked |= {"used": db.flag(used).sum(), "variety": rows[CLASS].nunique(where=used)}
+        found = {name: one[0].as_py() for name, one in db.sum_groups(rows, (), asked).items()}
         self._check(found)
         return found
 
@@ -150,6 +151,10 @@ class DatabaseRows:
         return False
 
     @property
+    def variety(self) -> int:
+        return 1 if self.groups is None else int(self._about["variety"])
+
+    @property
     def exposures(self) -> tuple[float, ...]:
         return tuple(float(self._about[f"over{place}"]) for place, _ in enumerate(self.exposed))
 
@@ -158,7 +163,8 @@ class DatabaseRows:
             [self._about[f"{what}{place}"] for place, _ in enumerate(self.names)]
             for what in ("low", "high", "parts")
         )
-        return Limits(db.floats(low), db.floats(high), np.array([int(each) == 0 for each in parts]))
+        low_end, high_end = np.array([low, high], dtype=np.float64)
+        return Limits(low_end, high_end, np.array([int(each) == 0 for each in parts]))
 
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
         import ibis

@@ -89,7 +89,7 @@ class DatabaseOutcomes:
             for column, encoded in enumerate(columns):
                 asked[db.column_name("y", place, column)] = encoded.sum()
         found = db.sum_groups(rows, [KEY], asked)
-        return _collect(tally, {name: db.integers(_known(v)) for name, v in found.items()})
+        return _collect(tally, {name: db.integers(v) for name, v in found.items()})
 
 
 def seal_database(
@@ -113,13 +113,9 @@ def seal_database(
     return Sealed(DatabaseOutcomes(rows, outcomes), rows.count, output.names)
 
 
-def _known(values: Sequence[float | None]) -> list[float]:
-    """Sums, of which those of missing cells alone are missing too: they are refused by their count."""
-    return [0 if value is None else value for value in values]
-
-
 def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
-    """The sums in the order of the tally's cells, if they are of its rows and all values are there."""
+    """The sums in the order of the tally's cells, if they are of its rows and all values are there: sums of
+    missing cells alone are missing too, and are refused by their count."""
     order = np.argsort(found[KEY])
     if not np.array_equal(found[KEY][order], tally.keys):
         raise TableError(CHANGED)

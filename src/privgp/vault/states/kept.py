@@ -13,8 +13,9 @@ import numpy as np
 from privgp.gp.arithmetic import one_thread
 from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import PathLike, damage_of, require
+from privgp.storage.archive import damage_of, require
 from privgp.storage.codec import Codec
+from privgp.storage.parts import PathLike
 from privgp.storage.state_file import StateFile
 from privgp.types import Array, added_field
 
