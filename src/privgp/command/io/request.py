@@ -28,7 +28,7 @@ from privgp.models.published import Published
 from privgp.models.rows.database import open_table as open_rows
 from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain
-from privgp.models.rows.planned import with_column_names
+from privgp.models.rows.fit import with_column_names
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan, load_plan

@@ -14,6 +14,7 @@ from operator import add
 from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privgp.engine.local import Engine, Watch
 from privgp.gp.arithmetic import one_thread
@@ -55,7 +56,7 @@ class Batch:
 
     first: int
     numbers: Array
-    classes: Integers | None
+    classes: NDArray[np.int8] | None
     exposures: Array
     held: Any = None
     rungs: Integers | None = None

@@ -521,7 +521,7 @@ def _beyond(whose: Integers, counts: Integers, most: int) -> Integers:
 def key_rows(
     grid: Grid,
     numbers: Array,
-    classes: Integers | None,
+    classes: NDArray[np.int8] | None,
     exposures: Array,
     bits: int,
     rungs: Integers | None = None,
@@ -558,7 +558,10 @@ def key_rows(
 
 
 def keys_of(
-    grid: Grid, places: Sequence[Array], classes: Integers | None, rungs: Integers | None = None
+    grid: Grid,
+    places: Sequence[Array],
+    classes: NDArray[np.int8] | None,
+    rungs: Integers | None = None,
 ) -> tuple[Integers, Integers | None]:
     """The key of every row, and the rows that are used; None: all."""
     keys = grid.keys(places)
