@@ -6,14 +6,14 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
 from privgp.gp.arithmetic import UNIT_ROUNDOFF
-from privgp.types import Array, Cells, Table, UserData
+from privgp.types import Array, Cells, Predicts, Table, UserData
 from privgp.vault.validate import check_roles
 from privgp.vault.values import (
     column,
@@ -30,12 +30,6 @@ from privgp.vault.values import (
 
 LossFunction = Callable[[Cells, Cells], object]  # of one output and one prediction, an array each
 Numeric = TypeVar("Numeric", float, Array)
-
-
-class Predicts(Protocol):
-    """A fitted model."""
-
-    def predict(self, X: UserData) -> UserData: ...
 
 
 @dataclass(frozen=True)

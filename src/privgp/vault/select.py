@@ -21,10 +21,10 @@ from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.plan.search.folds import Dealt, Trial
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, KusnerConstants, ResidualBound, selection_scale
-from privgp.types import Array, Integers, Pair, Random, UserData
+from privgp.types import Array, Integers, Pair, Predicts, Random, UserData
 from privgp.vault.labels import shares_of_each
 from privgp.vault.measure import add_noise
-from privgp.vault.scores import Predicts, Validation, mean_loss, score_sensitivity
+from privgp.vault.scores import Validation, mean_loss, score_sensitivity
 from privgp.vault.validate import clip_inputs, clip_outputs
 from privgp.vault.values import Sealed, unseal
 

@@ -228,9 +228,7 @@ def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
     X, people, y = request.all_columns()
     model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
-    with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():  # simulated values
-        inputs, middle = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
-        _measure(trial, inputs, middle, people, request.further, exposures)
+    rehearse_update(model, X, people, path, request.further, exposures)
 
     def measure() -> Published:
         model.set_params(ledger=request.charge.account)
@@ -238,6 +236,20 @@ def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
         return model
 
     return measure
+
+
+def rehearse_update(
+    model: Published,
+    X: pl.DataFrame,
+    people: People,
+    path: Path,
+    further: Further,
+    exposures: Mapping[str, Array],
+) -> None:
+    """Release simulated values from a copy of the model."""
+    with rehearsal(deepcopy(model), path) as trial, _refuse_as_options():
+        inputs, middle = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
+        _measure(trial, inputs, middle, people, further, exposures)
 
 
 @contextmanager

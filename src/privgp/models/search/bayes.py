@@ -33,8 +33,8 @@ from privgp.plan.search.folds import Trial
 from privgp.plan.search.plan import SearchPlan, Space, best_setting, next_setting
 from privgp.privacy.noise import GaussianNoise
 from privgp.storage.state_file import lock_folder
-from privgp.types import Bounds, Column, Random, RandomState, Table
-from privgp.vault.scores import Loss, Predicts, Validation, check_validation
+from privgp.types import Bounds, Column, Predicts, Random, RandomState, Table
+from privgp.vault.scores import Loss, Validation, check_validation
 from privgp.vault.select import Objective, kusner_search, measure_block_loss, measure_loss
 
 FORMAT = "privgp-search"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,6 @@ from privgp.question.outcomes import Classes
 from privgp.types import Integers, UserData
 from privgp.vault.grouped.totals import CHANGED, Encoding, ResidualEncoding
 from privgp.vault.values import Sealed, read_label
-
-if TYPE_CHECKING:
-    from ibis.expr import types as ir
-    from ibis.expr.datatypes import DataType
 
 WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
 TRUTHS = {False: "false", True: "true"}  # also of the numbers 0 and 1
@@ -78,7 +73,7 @@ class DatabaseOutcomes:
         curves = [each.curve for each in encodings if isinstance(each, ResidualEncoding)]
         if curves:
             rows = db.beside(rows, KEY, tally.keys, {CURVE: curves[0]})
-        asked: dict[str, ir.Value] = {"rows": rows[KEY].count()}
+        asked: dict[str, db.Value] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
             cell = _Cell(rows[db.column_name("y", place)], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
@@ -129,11 +124,11 @@ def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
 class _Cell:
     """A private cell of every row as an expression: it is read where it is."""
 
-    cell: ir.Value
-    kind: DataType
+    cell: db.Value
+    kind: db.DataType
     classes: Classes | None
 
-    def is_there(self) -> ir.BooleanValue:
+    def is_there(self) -> db.BooleanValue:
         if self.classes is not None:
             found = self.cell.notnull()
             if self.kind.is_string():
@@ -141,7 +136,7 @@ class _Cell:
             return found
         return db.is_finite(self.number())
 
-    def number(self) -> ir.NumericValue:
+    def number(self) -> db.NumericValue:
         if not (self.kind.is_numeric() or self.kind.is_boolean()):
             raise TableError(WRONG)
         if self.kind.is_boolean():  # one that is missing is refused by its count
@@ -150,7 +145,7 @@ class _Cell:
             )
         return self.cell.cast("float64")
 
-    def encode(self, encoding: Encoding, bits: int) -> list[ir.IntegerValue]:
+    def encode(self, encoding: Encoding, bits: int) -> list[db.IntegerValue]:
         """What ``Encoding.encode`` computes, by the same operations on floats."""
         if self.classes is None:
             return _numbers(self.number(), encoding, bits)
@@ -161,7 +156,7 @@ class _Cell:
         share = each[0].ifelse(db.constant(0.0), db.constant(0.5))
         return _numbers(each[1].ifelse(db.constant(1.0), share), encoding, bits)
 
-    def _has(self, name: UserData) -> ir.BooleanValue:
+    def _has(self, name: UserData) -> db.BooleanValue:
         """Whether a cell holds a class; False where it is missing."""
         if self.kind.is_string():
             found = self.cell.strip() == (read_label(name) or "")
@@ -175,14 +170,14 @@ class _Cell:
 
 
 def _residuals(
-    values: ir.NumericValue, curve: ir.NumericValue, encoding: ResidualEncoding, bits: int
-) -> list[ir.IntegerValue]:
+    values: db.NumericValue, curve: db.NumericValue, encoding: ResidualEncoding, bits: int
+) -> list[db.IntegerValue]:
     """What numbers are above or below a curve, as ``ResidualEncoding.encode`` computes it."""
     left = db.clip(values, *encoding.within) - curve
     return _numbers(left, encoding, bits)
 
 
-def _numbers(values: ir.NumericValue, encoding: Encoding, bits: int) -> list[ir.IntegerValue]:
+def _numbers(values: db.NumericValue, encoding: Encoding, bits: int) -> list[db.IntegerValue]:
     """A number in [-1, 1] and its square as whole multiples of ``2**-bits``."""
     low, high = encoding.bounds
     middle, half = 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low
