@@ -160,7 +160,7 @@ class DatabaseRows:
             for what in ("low", "high", "parts")
         )
         ends = np.array([low, high], dtype=np.float64)
-        return Limits(*ends, np.array([int(each) == 0 for each in parts]))
+        return Limits(ends[0], ends[1], np.array([int(each) == 0 for each in parts]))
 
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
         import ibis
