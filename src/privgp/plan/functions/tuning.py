@@ -15,15 +15,10 @@ from privgp.types import Array
 
 
 class Posteriors(Protocol):
-    """Posteriors of many datasets under one kernel of variance 1, for any ridge r^2."""
+    """Posteriors of many datasets under one kernel of variance 1, for any ridge, as ``ManyPosteriors``."""
 
-    def at(self, ridge: float) -> tuple[Array, Array]:
-        """Mean and variance, each (draws, points)."""
-        ...
-
-    def effective_dimension(self, ridge: float) -> Array:
-        """``tr K (K + r^2 I)^-1``, (draws,)."""
-        ...
+    def at(self, ridge: float) -> tuple[Array, Array]: ...
+    def effective_dimension(self, ridge: float) -> Array: ...
 
 
 @dataclass(frozen=True)

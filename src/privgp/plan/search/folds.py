@@ -94,7 +94,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Dealt:
-    """How private rows become blocks: by their place alone.
+    """How private rows, once shuffled, become blocks: by their place.
 
     Attributes
     ----------
