@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
+from privgp.models.function.tune import ManyPosteriors, PriorDraws
 from privgp.types import Array
 
 NUGGET = 1e-8

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from papers.excursion.posteriors import FieldDraws, LineDraws
-from privgp.models.function.tune import ExcursionTask, Tuned
+from privgp.models.function.tune import ExcursionTask, PriorDraws, Tuned
 from privgp.models.paths import smooth_paths
-from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 
 Drawn = TypeVar("Drawn", bound=PriorDraws)

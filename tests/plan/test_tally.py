@@ -127,6 +127,12 @@ KINDS = {
     "number": (PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS), "y", {}),
     "Gaussian": (PrivateGPRegressor(y_bounds=(-1, 2), mechanism="gaussian", **SETTINGS), "y", {}),
     "people": (PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS), "y", {"groups": "who"}),
+    "two stages": (PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS), "y", {}),
+    "people in two stages": (
+        PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", mechanism="gaussian", **SETTINGS),
+        "y",
+        {"groups": "who"},
+    ),
     "counts": (
         PrivateGPRegressor(y_bounds=(0, 9), likelihood="poisson", max_change=1, **SETTINGS),
         "cases",
@@ -226,6 +232,63 @@ def test_addresses_that_are_refused_quote_no_password(data, tmp_path):
         assert "secret" not in str(problem.value)
     with pytest.raises(ValueError, match="no column 'absent'"):
         open_table(f"duckdb://{tmp_path / 'rows.duckdb'}?table=visits", "absent", "y")
+
+
+@pytest.mark.filterwarnings("ignore:this process made such a fit")
+@pytest.mark.parametrize("name", ["x0", "X0", "E0", "Q0", "_n", "_privgp_key", "rows"])
+def test_no_name_of_a_column_makes_private_cells_public(name, data, tmp_path):
+    """DuckDB takes X0 for x0: its least and largest private number were the limits of the public input."""
+    renamed = data.select(pl.col("y").alias(name), "a", "b")
+    table = open_table(in_duckdb(renamed, tmp_path), ["a", "b"], name)
+    model = PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS)
+    known = clone(model).fit(data[["a", "b"]], data["y"].to_numpy())
+    found = model.fit(table.inputs, table.output)
+    assert_array_equal(found.plan_.strategy.tally.numbers, known.plan_.strategy.tally.numbers)
+    assert_array_equal(answers(found), answers(known))
+
+
+@pytest.mark.parametrize("source", ["duckdb", "postgresql"])
+@pytest.mark.parametrize(
+    ("ways", "people"),
+    [
+        (["7", "07", " 007 "], 1),
+        (["A-07", "A07", "Ann Lee"], 3),
+        (["7", "7.0"], None),
+        (["7", "7e0"], None),
+        (["é", "e\u0301"], None),
+        (["a", "a\u200b"], None),
+        (["a", "a\u00a0"], None),
+        (["a b", "a  b"], None),
+        (["a", "NA"], None),
+    ],
+)
+def test_one_person_of_a_database_is_never_taken_for_two(ways, people, source, tmp_path, request):
+    data = pl.DataFrame({"a": np.arange(60.0) % 7, "y": np.zeros(60), "who": (ways * 60)[:60]})
+    held = (
+        in_duckdb(data, tmp_path)
+        if source == "duckdb"
+        else in_postgresql(data, request.getfixturevalue("postgresql"), "-".join(ways))
+    )
+    table = open_table(held, "a", "y", "who")
+    model = PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS)
+    if people is None:
+        with pytest.raises(ValueError, match="Write them in one way"):
+            model.plan(table.inputs)
+    else:
+        in_memory = model.plan(data[["a"]], groups=data["who"].to_list())
+        assert model.plan(table.inputs).strategy.people_count == people
+        assert in_memory.strategy.people_count == people
+
+
+@pytest.mark.parametrize("classes", [["false", "true"], [False, True], [0, 1]])
+def test_truth_values_of_a_database_are_labels(classes, data, tmp_path):
+    true = data["y"].to_numpy() > 0.2
+    held = in_duckdb(data.with_columns(ill=true), tmp_path)
+    table = open_table(held, ["a", "b"], "ill")
+    model = PrivateGPClassifier(classes=classes, **SETTINGS)
+    found = clone(model).fit(table.inputs, table.output)
+    known = model.fit(data[["a", "b"]], np.array(classes)[true.astype(int)])
+    assert_array_equal(answers(found), answers(known))
 
 
 AROUND = {"hour": ("periodic", 24), ("lat", "lon"): "place"}

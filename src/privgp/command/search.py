@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,7 +18,7 @@ from privgp.command.errors import (
     one_line,
     plural,
     refusal,
-    refuse_given,
+    refuse_options,
     stop_phrase,
 )
 from privgp.command.io.files import (
@@ -51,6 +51,7 @@ BLOCKS_HELP = (
 SELECTION_SHARE_HELP = "The share of epsilon spent on a choice by cross-validation or by blocks."
 
 PREFIX = "model__"
+GRID_OPTIONS = "inputs bounds classes protect x_bounds epsilon delta kernel groups targets"
 UNIT = (0.0, 1.0)  # bounds of a label's share
 # Options that have no use, and where.
 BY_BLOCKS = ("folds", "groups"), "records and labels, which are compared by blocks"
@@ -72,13 +73,9 @@ Task = Literal["classification", "regression"]
 Loss = Literal["squared_error", "absolute_error"]
 
 
-@o.take_options(
-    o.ReleaseOptions,
-    only="inputs bounds classes protect x_bounds epsilon delta kernel groups targets",
-    bounds=None,
-)
 def grid(
     context: typer.Context,
+    asked: Annotated[o.ReleaseOptions, o.pick(GRID_OPTIONS, bounds=None)],
     data: o.Data,
     output: o.Output,
     lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
@@ -97,17 +94,16 @@ def grid(
     selection_share: Annotated[float, o.search(SELECTION_SHARE_HELP)] = 0.3,
     blocks: Annotated[int | None, o.search(BLOCKS_HELP, min=2)] = None,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
-    by_blocks = asked["classes"] is not None or asked["protect"] == "records"
+    by_blocks = asked.classes is not None or asked.protect == "records"
     if method == "measurement":
         if by_blocks:
             raise Refusal(
                 "Records and labels are compared by blocks: give --method permute-and-flip."
             )
-        refuse_given(context, *BY_MEASUREMENT)
-    refuse_given(context, *(BY_BLOCKS if by_blocks else BY_OUTPUTS))
+        refuse_options(context, *BY_MEASUREMENT)
+    refuse_options(context, *(BY_BLOCKS if by_blocks else BY_OUTPUTS))
     if not 0 < selection_share < 1:
         raise Refusal("--selection-share must lie between 0 and 1.")
     check_release_files([(data, TABLES)], out, files)
@@ -120,10 +116,13 @@ def grid(
     from privgp.models.search.grid import PrivateGridSearchCV
     from privgp.tables.cells import FILL_IN
 
-    request = Request(  # the search is charged, not its model
-        data=data, output=output, charge=o.Charge(seed=charge.seed), hyperparameters="fixed",
-        about_missing=FILL_IN, **asked,
-    )  # fmt: skip
+    request = Request(
+        data=data,
+        output=output,
+        charge=o.Charge(seed=charge.seed),  # the search is charged, not its model
+        about_missing=FILL_IN,
+        **{**vars(asked), "hyperparameters": "fixed"},
+    )
     request.check()
     account = charge.account
     results = Results(out, files)
@@ -229,9 +228,9 @@ def bayes(
 ) -> None:
     """Tune a model by Bayesian optimisation on private validation records."""
     if task == "classification":
-        refuse_given(context, ("loss",), "--task classification, which scores accuracy")
+        refuse_options(context, ("loss",), "--task classification, which scores accuracy")
     if method != "measured":
-        refuse_given(context, ("acquisition",), f"--method {method}")
+        refuse_options(context, ("acquisition",), f"--method {method}")
     if task == "classification" and loss_bounds is not None:
         raise Refusal("--loss-bounds are for --task regression: accuracy has bounds 0 and 1.")
     if task == "regression" and loss_bounds is None:
@@ -335,7 +334,7 @@ def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: objec
 @contextmanager
 def _guard_budget(epsilon: float, delta: float, state: Path | None) -> Iterator[None]:
     """From here on some or all of the budget may be spent."""
-    from privgp.ledger.errors import LedgerError
+    from privgp.errors import LedgerError
 
     try:
         yield

@@ -21,7 +21,7 @@ from privgp.publish import Payer, Receipt, check_account, publish
 from privgp.question.parameters import check_values
 from privgp.types import Array, Column, Pair, RandomState
 from privgp.vault.measure import measure
-from privgp.vault.tables import seal_magnitudes, seal_values
+from privgp.vault.table import seal_magnitudes, seal_values
 
 COARSE, FINE = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # ends of bins in a decade
 MANY = 2000.0  # times epsilon: values from which on bins are fine
@@ -29,7 +29,7 @@ MISTAKE = 1e-3  # the probability that an empty bin is taken for one with values
 MOST_DECADES = 30
 PROTECTED = {"outputs": OUTPUTS, "records": RECORDS}  # whose neighbours differ in one value
 ASSUMPTIONS = (
-    "the number of values is public",
+    "the number of values is public, and so is which rows were left out for lack of one",
     "share, smallest, largest, low and budget were chosen without looking at the values",
 )
 

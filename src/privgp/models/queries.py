@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.models.rows.tables import rows_at
 from privgp.privacy.guarantee import facts_table
 from privgp.release.prediction import check_coverage
@@ -30,29 +30,16 @@ from privgp.types import Array, Column, RandomState, Table, UserData
 
 
 def model_html(name: str, release: Release) -> str:
-    """A table of what was released.
-
-    Parameters
-    ----------
-    name : str
-        Of the estimator.
-    release : Release
-        What it answers by.
-
-    """
+    """A table of what an estimator of this name released."""
     promise, asked = release.guarantee, release.parameters
     called: Any = release.facts.called or {}
     outputs = ", ".join(release.output_names or (called.get("name", "output"),))
     facts: dict[str, object] = {"output": outputs}
     if "units" in called:
         facts["units"] = called["units"]
-    kinds = asked.columns
-    if kinds is not None:
-        facts["inputs"] = "\n".join(kinds.describe())
-    elif release.names is not None:
-        facts["inputs"] = ", ".join(release.names)
-    else:
-        facts["inputs"] = release.columns
+    facts["inputs"] = "\n".join(release.kinds.describe())
+    if release.ranges():
+        facts["range"] = "\n".join(release.ranges())
     if asked.labels():
         facts["classes"] = ", ".join(asked.labels() or ())
     facts |= {

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Depends, Header, Request, Response, Security
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import APIKeyCookie, HTTPBearer
 
+from privgp.errors import LedgerTampered
 from privgp.ledger.chain import APPROVAL, REJECTION
-from privgp.ledger.errors import LedgerTampered
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
 from privgp.server import reading, shapes

@@ -19,7 +19,7 @@ from prometheus_client import Counter as Total
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from privgp.ledger.errors import LedgerUnreachable
+from privgp.errors import LedgerUnreachable
 from privgp.server.jobs.turns import Busy, Turns
 from privgp.server.settings import Settings
 from privgp.server.store.store import Row, Store, Who

@@ -4,10 +4,9 @@ read."""
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -17,6 +16,7 @@ from privgp.tables.parser import PLAIN, Layout, count_rows, is_csv, read_header,
 from privgp.tables.texts import use_decimal_points
 
 ENDINGS = (".csv", ".parquet")
+FilePath = str | os.PathLike[str]
 BATCH = 2**16  # rows that are read at a time
 PATTERN = re.compile(r"[*?\[]")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how programs name the folder of rows without one
@@ -157,7 +157,7 @@ class Files:
             before += file.rows
 
 
-def open_files(paths: Any) -> Files:
+def open_files(paths: FilePath | Iterable[FilePath]) -> Files:
     """The files of a table: a file, a folder, a pattern such as ``trips/*.parquet``, or several of
     them.
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
-from privgp.gp.rounding import UNIT_ROUNDOFF
+from privgp.gp.arithmetic import UNIT_ROUNDOFF
 from privgp.types import Array, Table, UserData
 from privgp.vault.validate import check_roles
 from privgp.vault.values import (

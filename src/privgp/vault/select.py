@@ -17,9 +17,9 @@ from opendp.metrics import linf_distance
 from opendp.mod import enable_features
 from scipy.linalg import cho_factor, cho_solve
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.kernels.evaluate import diagonal, evaluate
 from privgp.gp.surrogate import Hyperprior, Surrogate
-from privgp.gp.threads import one_thread
 from privgp.plan.search.folds import Dealt, Trial
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, KusnerConstants, ResidualBound, selection_scale
@@ -401,7 +401,7 @@ def _with_noise(surrogate: Surrogate, constants: KusnerConstants) -> Iterator[in
 
 
 def _without_noise(surrogate: Surrogate, constants: KusnerConstants) -> Iterator[int]:
-    """Branch and bound: cover the settings that may be best ever more densely, the most promising
+    """Branch and bound: cover the settings that may be best ever more densely, the most guaranteeing
     first; a setting is ruled out once its upper bound is below another's lower bound."""
     points, width = surrogate.points, constants.beta(constants.steps)
     radius = math.sqrt(points.shape[1])

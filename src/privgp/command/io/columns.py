@@ -4,33 +4,47 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
-from privgp.command.io.kinds import known_kinds, split_names
+from privgp.command.io.kinds import kinds_by_name, split_names
 from privgp.command.io.screen import Step
 from privgp.models.spending import names_of
-from privgp.plan.inputs.arguments import are_several, check_bounds, check_output_shares
+from privgp.plan.inputs.arguments import (
+    AnyBounds,
+    are_several,
+    check_bounds,
+    check_output_shares,
+    output_bounds,
+)
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.labels import check_classes
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, check_classes
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns
 from privgp.tables.source import Form, Source, load, open_source
-from privgp.types import Array
-from privgp.vault.table import column_values
-from privgp.vault.tables import complete_rows, seal_rows
+from privgp.types import Array, Cells
+from privgp.vault.table import column_values, complete_rows, seal_rows
 from privgp.vault.validate import column_labels
 
+Rows = pl.DataFrame | Array
+PrivateValues = (
+    Array | Cells | pl.DataFrame | None
+)  # numbers, labels, several columns; of points none
 PLAINLY = ", such as 1250.5, without units or other signs"
 
 
-def as_table(names: Sequence[str] | None, X: Any) -> Any:
+class Fitted(Protocol):
+    """A model that knows its inputs."""
+
+    n_features_in_: int
+
+
+def as_table(names: Sequence[str] | None, X: Rows) -> Rows:
     """Rows under the names that a model knows its inputs by, if any."""
     # without orient, a square array would be read by columns
     if isinstance(X, pl.DataFrame):
@@ -39,8 +53,8 @@ def as_table(names: Sequence[str] | None, X: Any) -> Any:
 
 
 def in_blocks(
-    names: Sequence[str] | None, X: Any, size: int, step: Step, doing: str
-) -> Iterator[Any]:
+    names: Sequence[str] | None, X: Rows, size: int, step: Step, doing: str
+) -> Iterator[Rows]:
     """The rows as above, some at a time; every block is a step of a bar."""
     for start in range(0, len(X), size):
         step(f"{doing} {start + 1} of {len(X)}")
@@ -57,10 +71,10 @@ def refuse_questions(**options: str) -> Iterator[None]:
         raise refusal(problem, **options) from None
 
 
-def input_names(model: Any, path: Path, given: str | None) -> tuple[str, ...]:
+def input_names(model: Fitted, path: Path, given: str | None) -> tuple[str, ...]:
     """The inputs by the names given with --inputs, else by those in the model's file."""
     names = names_of(model) if given is None else tuple(split_names(given))
-    count = int(model.n_features_in_)
+    count = model.n_features_in_
     if names is None:
         raise Refusal(f"'{path}' does not name its {plural(count, 'input')}: do so with --inputs.")
     if len(names) != count:
@@ -69,19 +83,19 @@ def input_names(model: Any, path: Path, given: str | None) -> tuple[str, ...]:
 
 
 def question_rows(
-    model: object, path: Path, table: Path, given: str | None, form: Form | None = None
+    model: Fitted, path: Path, table: Path, given: str | None, form: Form | None = None
 ) -> pl.DataFrame:
     """The inputs in a new table."""
     names = input_names(model, path, given)
-    return read_inputs(table, names, known_kinds(getattr(model, "inputs_", None), names), form)
+    return read_inputs(table, names, kinds_by_name(getattr(model, "inputs_", None), names), form)
 
 
-def kept_columns(
+def columns_to_keep(
     release: Release, table: Path, names: Sequence[str], form: Form | None = None
 ) -> pl.DataFrame:
     """All columns of a new table as they are, the inputs ``names`` among them; but not one that has the
     name of the private output, as the table may be the custodian's."""
-    kinds = known_kinds(release.parameters.columns, names)
+    kinds = kinds_by_name(release.parameters.columns, names)
     source = open_source(table, _with_texts(form, kinds or {}), names)
     private = {*(release.output_names or ()), (release.facts.called or {}).get("column")}
     kept = [name for name in source.names if name not in private and source.names.count(name) == 1]
@@ -102,7 +116,7 @@ def _with_texts(form: Form | None, kinds: Kinds) -> Form:
 
 
 def whole_rows(frame: pl.DataFrame, levels: Mapping[str, Sequence[str]]) -> pl.DataFrame:
-    """The rows that have a value in every column. Which they are is public, as the curator chose.
+    """The rows that have a value in every column. Which they are is public, as the custodian chose.
     ``levels``: the declared ones of categories, by their names."""
     names = frame.columns
     cells = [frame[name].to_list() for name in names]
@@ -140,7 +154,7 @@ def output_columns(frame: pl.DataFrame, names: Sequence[str], source: Source) ->
     return pl.DataFrame([pl.Series(name, output_column(frame, name, source)) for name in names])
 
 
-def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Any:
+def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Array | Cells:
     """Outputs to score against: numbers for regression, else labels as text. No row is named."""
     column = frame[name]
     if task == "regression":
@@ -192,7 +206,7 @@ class Numbers:
     numeric: ClassVar[bool] = True
     declared: ClassVar[str] = "bounds"
     classes: ClassVar[tuple[str, ...] | None] = None
-    bounds: Any = None
+    bounds: AnyBounds = ()
 
     def names(self, output: str | None) -> list[str]:
         """The private columns that --output names."""
@@ -226,7 +240,7 @@ class Numbers:
 
     def private_values(
         self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> Any:
+    ) -> PrivateValues:
         """The private values. ``choice``: what else the column may hold."""
         return output_column(frame, names[0], source, choice)
 
@@ -243,11 +257,11 @@ class SeveralNumbers(Numbers):
         return [] if output is None else split_names(output, "--output")
 
     def check(self, names: Sequence[str], missing: str) -> None:
-        for pair in self.bounds:
-            Numbers(pair).check(names, missing)
-        if names and len(self.bounds) != len(names):
+        with refuse_questions():
+            pairs = output_bounds(self.bounds)
+        if names and len(pairs) != len(names):
             raise Refusal(
-                f"--bounds is given for {len(self.bounds)} outputs, but --output names "
+                f"--bounds is given for {len(pairs)} outputs, but --output names "
                 f"{plural(len(names), 'column')}."
             )
         self.arguments()
@@ -265,7 +279,7 @@ class SeveralNumbers(Numbers):
 
     def private_values(
         self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> Any:
+    ) -> PrivateValues:
         return output_columns(frame, names, source)
 
 
@@ -296,7 +310,7 @@ class Labels(Numbers):
 
     def private_values(
         self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> Any:
+    ) -> PrivateValues:
         return outputs(frame, names[0], source, "classes")
 
 
@@ -334,6 +348,7 @@ class Points(Numbers):
         return None
 
 
-def numbers_between(bounds: object, shares: str | None = None) -> Numbers:
+def numbers_between(bounds: AnyBounds, shares: str | None = None) -> Numbers:
     """What bounds are of: one private column, or one for each of several pairs."""
-    return SeveralNumbers(bounds, shares) if are_several(bounds) else Numbers(bounds)
+    several = are_several(bounds)
+    return SeveralNumbers(bounds, shares) if several else Numbers(bounds)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from privgp.command.errors import Refusal
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.cells import Kinds
-from privgp.tables.kinds import KINDS, level
+from privgp.tables.kinds import KINDS, Category, ColumnKinds, level
 from privgp.tables.parser import list_names
 
 FORM = (
@@ -40,10 +39,11 @@ def columns_from_options(
     booleans: str | None,
     crs: str | None,
     numbers: str | None = None,
-) -> dict[Any, Any] | None:
+) -> ColumnKinds | None:
     """``columns`` of a model from the options --dates, --categories, --places, --periodic, --booleans
     and --numbers."""
-    columns: dict[Any, Any] = {name: "date" for name in _names(dates, "--dates")}
+    columns: dict[str | tuple[str, ...], str | tuple[str, object]] = {}
+    columns |= dict.fromkeys(_names(dates, "--dates"), "date")
     columns |= dict.fromkeys(_names(numbers, "--numbers"), "number")
     columns |= dict.fromkeys(_names(booleans, "--booleans"), "boolean")
     for entry in _names(categories, "--categories"):
@@ -77,11 +77,11 @@ def columns_from_options(
     return columns or None
 
 
-def kinds_of(columns: Any) -> dict[str, str]:
+def kinds_of(columns: Inputs | ColumnKinds | None) -> dict[str, str]:
     """The kind of every column, from ``columns`` of a model or from what its file says."""
     if columns is None:
         return {}
-    if hasattr(columns, "columns"):
+    if isinstance(columns, Inputs):
         return {name: each.kind for each in columns.columns for name in each.names}
     return {
         name: said if isinstance(said, str) else said[0]
@@ -90,19 +90,21 @@ def kinds_of(columns: Any) -> dict[str, str]:
     }
 
 
-def levels_of(columns: Any) -> dict[str, list[str]]:
+def levels_of(columns: Inputs | ColumnKinds | None) -> dict[str, list[str]]:
     """The levels of the categories, from ``columns`` of a model or from what its file says."""
     if columns is None:
         return {}
-    if hasattr(columns, "columns"):
-        return {
-            each.names[0]: [*each.levels] for each in columns.columns if each.kind == "category"
-        }
-    listed = {key: said for key, said in columns.items() if isinstance(said, tuple | list)}
-    return {key: [*map(level, said[1])] for key, said in listed.items() if said[0] == "category"}
+    if isinstance(columns, Inputs):
+        categories = [each for each in columns.columns if isinstance(each, Category)]
+        return {each.names[0]: [*each.levels] for each in categories}
+    return {
+        str(key): [level(each) for each in said[1]]
+        for key, said in columns.items()
+        if said[0] == "category" and isinstance(said[1], list)
+    }
 
 
-def known_kinds(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
+def kinds_by_name(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
     """What the columns of these names are, which replace those in the model's file."""
     if inputs is None:
         return None

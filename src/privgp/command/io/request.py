@@ -1,6 +1,6 @@
 """What every command that plans a release is asked, checked before any table is read."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -49,9 +49,10 @@ from privgp.question.outcomes import BY_LIKELIHOOD
 from privgp.question.parameters import check_values
 from privgp.question.rules import check_column_roles
 from privgp.tables.cells import TEXTS, Kinds, identifiers, input_columns, null_words
+from privgp.tables.kinds import ColumnKinds
 from privgp.tables.parser import list_names
 from privgp.tables.source import Form, Source, check_columns, load, open_many, open_source
-from privgp.types import Array, Cells
+from privgp.types import Array, Cells, Pair, UserData
 from privgp.vault.labels import class_texts
 from privgp.vault.validate import person_ids
 
@@ -66,6 +67,8 @@ DROP_CHOICE = (
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
 BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
 People = Cells | Groups | None  # whose rows they are
+# Bounds of private inputs: a pair for all, one for each, or those of some by their names.
+Domain = Pair | Sequence[Pair] | Mapping[str, tuple[str, str]] | None
 ASIDE = {"exposure": "exposure", "weights": "sample_weight"}  # options, and the arguments they are
 
 
@@ -107,7 +110,7 @@ class Described(ReleaseOptions):
         return split_names(self.inputs)
 
     @property
-    def columns(self) -> Any:
+    def columns(self) -> Inputs | ColumnKinds | None:
         """What inputs are, as ``columns`` of a model has it."""
         said = self.dates, self.categories, self.places, self.periodic, self.booleans
         columns = columns_from_options(self.input_names, *said, self.crs, self.numbers)
@@ -136,8 +139,8 @@ class Described(ReleaseOptions):
         with refuse_questions():
             return Inputs.private(self.columns, self.domain())
 
-    def domain(self) -> Any:
-        """Declared bounds of private inputs: a pair for each, by their names if they are not all numbers."""
+    def domain(self) -> Domain:
+        """ColumnKinds bounds of private inputs: a pair for each, by their names if they are not all numbers."""
         if not self.inputs_are_private:
             return None
         if self.kinds:
@@ -174,7 +177,7 @@ class Described(ReleaseOptions):
 
     @property
     def table_assumptions(self) -> tuple[str, ...]:
-        """What the promise assumes of how the table was read."""
+        """What the guarantee assumes of how the table was read."""
         return (MISSING,) if self.missing == "drop" else ()
 
 
@@ -273,7 +276,7 @@ class Readable(Described):
             return table.inputs, table.groups
         return self.public_columns()
 
-    def all_columns(self) -> tuple[pl.DataFrame, Cells | None, Any]:
+    def all_columns(self) -> tuple[pl.DataFrame, Cells | None, UserData]:
         """Inputs, person identifiers and outputs, every line of the table checked."""
         names, source = self.output_names, self.source
         self._check_one_output()
@@ -434,10 +437,10 @@ class KnownRequest(Request):
         return [*self.names]
 
     @property
-    def columns(self) -> Any:
+    def columns(self) -> Inputs | ColumnKinds | None:
         return self.known.columns
 
-    def domain(self) -> Any:
+    def domain(self) -> Domain:
         return self.known.x_bounds
 
 

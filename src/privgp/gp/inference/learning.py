@@ -17,7 +17,14 @@ from scipy.special import logsumexp
 from privgp.gp.changes import list_changes, values
 from privgp.gp.inference.evidence import Bending, condition
 from privgp.gp.inference.many import learn_many
-from privgp.gp.inference.proposals import Proposal, climb, start_from, starts, thin_weights
+from privgp.gp.inference.proposals import (
+    Proposal,
+    climb,
+    find_peak,
+    start_from,
+    starts,
+    thin_weights,
+)
 from privgp.gp.kernels.evaluate import mean_variance
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -116,7 +123,7 @@ def most_plausible(
     functionals: Functionals, measurement: Measurement, prior: Prior
 ) -> Hyperparameters:
     """The best model without changes: where ``learn`` starts."""
-    return prior.at(climb(functionals, measurement, prior, starts(prior.size)).z)
+    return prior.at(find_peak(functionals, measurement, prior, starts(prior.size)))
 
 
 @dataclass(frozen=True)

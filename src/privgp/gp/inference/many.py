@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from privgp.gp.inference.evidence import condition, fit
-from privgp.gp.inference.proposals import climb, start_from, starts, thin_weights
+from privgp.gp.inference.proposals import climb, find_peak, start_from, starts, thin_weights
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
@@ -37,17 +37,17 @@ def learn_many(
     """
     numbers = replace(measurement, is_laplace=False, energy=None)
     some, first = sample(functionals, numbers, FIRST), _with_noise(priors[0])
-    top = climb(*some, first, starts(first.size))
-    noise = noise_variance(functionals, measurement, first.at(top.z))
+    top = find_peak(*some, first, starts(first.size))
+    noise = noise_variance(functionals, measurement, first.at(top))
     held = [_with_noise(prior, noise) for prior in priors]
-    tried = [climb(*some, prior, [start_from(top.z, first, prior)]) for prior in held]
-    values = np.array([_log_posterior(*some, p, t.z) for p, t in zip(held, tried, strict=True)])
+    tried = [find_peak(*some, prior, [start_from(top, first, prior)]) for prior in held]
+    values = np.array([_log_posterior(*some, p, z) for p, z in zip(held, tried, strict=True)])
     left = [i for i in np.argsort(-values) if values[i] > values.max() - FAR]
     some = sample(functionals, numbers, SECOND)
     models, logs = [], []
     for i in left:
         prior = held[i]
-        peak = climb(*some, prior, [tried[i].z])
+        peak = climb(*some, prior, [tried[i]])
         draws = np.vstack([peak.z[None, :], peak.draws(DRAWS, 1 + int(i))])
         for z in draws:
             models.append(prior.at(z))
@@ -78,6 +78,7 @@ def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functi
         energy_noise_gram=f.energy_noise_gram[square],
         fixed_gram=None if f.fixed_gram is None else f.fixed_gram[square],
         energy_centre=None if f.energy_centre is None else f.energy_centre[nodes],
+        common=None if f.common is None else f.common[chosen],
     )
     flags = tuple(map(bool, measurement.laplace[chosen]))
     return some, replace(measurement, values=measurement.values[chosen], is_laplace=flags)
@@ -135,14 +136,15 @@ def _weigh_by_all(
     some = sample(f, numbers, SECOND)
     kept, logs = [], []
     for i, weight in thin_weights(weights, MODELS):
-        model = models[i]
-        try:
-            whole = condition(f, numbers, model).log_evidence
-            part = condition(*some, model).log_evidence
-        except np.linalg.LinAlgError:  # the budget is spent, so the others must do
-            continue
+        model, more = models[i], 0.0
+        if some[0] is not f:
+            try:
+                whole = condition(f, numbers, model).log_evidence
+                more = whole - condition(*some, model).log_evidence
+            except np.linalg.LinAlgError:  # the budget is spent, so the others must do
+                continue
         kept.append(model)
-        logs.append(np.log(weight) + whole - part)
+        logs.append(np.log(weight) + more)
     if not kept:
         return (replace(models[int(np.argmax(weights))], weight=1.0),)
     shares = np.exp(np.array(logs) - logsumexp(logs))

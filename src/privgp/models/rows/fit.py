@@ -17,19 +17,26 @@ from privgp.engine.cluster import engine_of
 from privgp.engine.local import Engine, Watch
 from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
-from privgp.plan.inputs.arguments import MOST_ROWS, check_output_shares, domain_pairs, whole_number
-from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Beside, Blocks
+from privgp.plan.inputs.arguments import (
+    Beside,
+    Exposures,
+    check_output_shares,
+    domain_pairs,
+    whole_number,
+)
+from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Blocks
 from privgp.plan.inputs.tally import People, Source, Tally, is_in_parts, tally_of, tally_rows
-from privgp.plan.kinds import Exposures
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
+from privgp.question.outcomes import has_private_inputs
+from privgp.question.parameters import MOST_ROWS
 from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
-from privgp.types import Array, Bounds, Table, UserData
+from privgp.types import Array, Table, UserData
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.people import count_people, person_codes
-from privgp.vault.tables import seal_rows
+from privgp.vault.table import seal_rows
 from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
 from privgp.vault.values import Sealed
 
@@ -58,7 +65,7 @@ class Aside:
 NOTHING = Aside()
 
 
-def domain(x_bounds: Bounds | None) -> tuple[tuple[float, float], ...]:
+def domain(x_bounds: object) -> tuple[tuple[float, float], ...]:
     """The declared domain of the private inputs, one (low, high) each."""
     pairs = domain_pairs("x_bounds", x_bounds)
     if len(pairs) > MOST_INPUTS:
@@ -93,7 +100,7 @@ def uses_tally(model: Published, rows: int) -> bool:
     are used."""
     each = (getattr(model, name, "posterior") for name in ("objective", "reconstruct"))
     usual = set(each) == {"posterior"} or getattr(model, "inducing", None) is not None
-    public = model.protect != "records"
+    public = not has_private_inputs(model.protect)
     return usual and public and (rows > STREAMED or _most(model) is not None)
 
 
@@ -316,7 +323,7 @@ def plan_for_rows(model: Published, rows: Given | Tallied, earlier: Sequence[Any
         What was measured of every outcome before, if anything.
 
     """
-    if model.protect == "records":
+    if has_private_inputs(model.protect):
         model = records_to_plan(model)
     own = rows.weights
     questions = [replace(one._question(rows.public.columns), weights=own) for one in model._alone()]
@@ -356,7 +363,7 @@ def fit_columns(
     """
     inputs = people = None
     rows: Given | Tallied
-    if model.protect == "records":
+    if has_private_inputs(model.protect):
         check_roles(groups, called="groups", X=X)
         inputs = _private_inputs(model, X)
         people, count = person_ids(groups, len(inputs)), len(inputs)
@@ -380,6 +387,7 @@ def fit_for_rows(
     made = _with_names(plan_for(model, rows, plan), names)
     data = rows._sum_for(data, made, watch)
     model._publish_plan(made, data, inputs=rows.inputs, rows=rows.public.count)
+    model._released = model._released.with_reach(rows.planned.outermost(model.inputs_))
 
 
 def _private_inputs(model: Published, X: Table) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from privgp.models.spending import names_of
 from privgp.plan.parameters import MadeFor, Parameters
+from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan
 from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.storage.codec import fingerprint
@@ -73,6 +74,7 @@ def bind_plan(model: Published, plan: Plan, rows: PublicRows) -> Plan:
     for sentence in [*budget_advice(plan), *bounds_advice(asked)]:
         warnings.warn(sentence, UserWarning, stacklevel=3)
     made = plan.with_question(MadeFor(asked), _of(asked, plan, rows))
+    unit_of(made.parts[0])  # refuses rows that have no such unit
     return with_column_names(made, names_of(model))
 
 
@@ -99,7 +101,7 @@ def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
         one._question(rows.columns)  # refuses parameters that no plan was made with
     asked = model._parameters(rows.columns)
     learned = replace(asked, hyperparameters="learned")
-    # Anyone who writes a file can write its fingerprint too: what the promise rests on is compared.
+    # Anyone who writes a file can write its fingerprint too: what the guarantee rests on is compared.
     same = (
         plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
         and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))
@@ -107,7 +109,7 @@ def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
         and [part.y_bounds for part in plan.parts] == [own.y_bounds for own in asked.parts()]
         and [part.strategy.change for part in plan.parts] == [own.change for own in asked.parts()]
         and plan.rows == rows.count
-        and {part.kind.protect for part in plan.parts} == {asked.protect}
+        and {part.kind.private_inputs for part in plan.parts} == {asked.private_inputs}
         and fingerprint(plan.strategy.people) == fingerprint(rows.people)
     )
     if not same:

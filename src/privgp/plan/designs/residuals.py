@@ -9,7 +9,7 @@ the whole declared range. Proof: docs/proofs/residuals.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from privgp.plan.build import Budget, Question
 
 FIRST_SHARE = 0.25
-REACH = 2.5  # stds of the outputs about the first curve
+REACH = 2.5  # stds of the outputs about the first curve, at least
+REACHES = np.linspace(REACH, 6.0, 36)
+SMOOTHED = 0.5  # noise on the curve over that on the mean of a cell
 LEAST = 1000.0  # people times epsilon: below it the first curve tells too little
-MANY_ROWS = (
-    "residuals='always' needs rows in memory, at most 20,000: rows that are read in blocks are read once "
-    "(docs/proofs/residuals.md). Leave residuals='auto'."
-)
+WORTH_A_PASS = 0.95  # error over that of one stage for which many rows are read once more
 QUANTILES = np.linspace(-1.5, 1.5, 7)  # of the prior of the scatter, in its stds
 
 
@@ -65,7 +64,7 @@ class Residuals:
         return float(np.clip(self.reach * std, 1e-6 * most, most))
 
     def noise_of_both(
-        self, whole: Noise, stages: tuple[Noise, ...], scatters: list[float]
+        self, whole: Noise, stages: tuple[Noise, ...], scatters: list[float], rows: float = 0.0
     ) -> float:
         """The noise on a sum that both stages leave, over that of one stage: the mean of logarithms.
 
@@ -77,11 +76,35 @@ class Residuals:
             Of both stages.
         scatters : list of float
             Stds of outputs about the function, over half the width of the bounds, equally likely.
+        rows : float
+            How many outputs a sum holds, whose scatter counts as noise too.
 
         """
         first, second = ((whole.std / each.std) ** 2 for each in stages)
-        widths = [self.width(each, 1.0) for each in scatters]
-        return math.exp(-0.5 * float(np.mean([math.log(first + second / w**2) for w in widths])))
+        logs = []
+        for scatter in scatters:
+            left = 1.0 / (first + second / self.width(scatter, 1.0) ** 2)
+            own = rows * min(scatter, 1.0) ** 2 / whole.std**2
+            logs.append(math.log((left + own) / (1.0 + own)))
+        return math.exp(0.5 * float(np.mean(logs)))
+
+
+def reach_for(noise: float, rows: float) -> float:
+    """How many stds residuals are clipped to, so that noise and what is cut off are least together.
+
+    Outputs that are skewed like exponential ones lose ``exp(-r - 1)`` stds of their mean by clipping at r
+    stds. The more rows a sum holds, the less noise its mean has, and the more that counts.
+
+    Parameters
+    ----------
+    noise : float
+        Std of the second stage's noise on a sum of numbers in [-1, 1].
+    rows : float
+        How many outputs a sum holds.
+
+    """
+    left = np.square(SMOOTHED * noise / rows * REACHES) + np.exp(-2.0 * (REACHES + 1.0))
+    return float(REACHES[np.argmin(left)])
 
 
 def scatters_of(prior: Prior, half_width: float) -> list[float]:
@@ -103,16 +126,18 @@ def residuals_for(
     )
     if question.residuals == "never" or not possible:
         return None
-    if strategy.tally is not None:  # its sums are made in one pass
-        if question.residuals == "always":
-            raise ValueError(MANY_ROWS)
-        return None
-    found = Residuals()
+    people = float(strategy.rows if strategy.people_count is None else strategy.people_count)
+    whole, first = budget.noise_of(strategy), Residuals()
+    stages, each = (
+        first.noises(strategy, budget.epsilon, budget.delta),
+        people / len(strategy.matrix),
+    )
+    found = replace(first, reach=reach_for(stages[1].std, each))
     if question.residuals == "always":
         return found
-    people = strategy.rows if strategy.people is None else int(strategy.people.max()) + 1
     if not question.adapts or people * budget.epsilon < LEAST:
         return None
-    whole, stages = budget.noise_of(strategy), found.noises(strategy, budget.epsilon, budget.delta)
-    left = found.noise_of_both(whole, stages, scatters_of(prior, question.half_width))
-    return found if left < 1.0 else None
+    scatters = scatters_of(prior, question.half_width)
+    noise, error = (found.noise_of_both(whole, stages, scatters, rows) for rows in (0.0, each))
+    gains = noise < 1.0 and error < (1.0 if strategy.tally is None else WORTH_A_PASS)
+    return found if gains else None

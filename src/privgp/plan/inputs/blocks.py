@@ -6,8 +6,8 @@ back, so the result does not depend on how rows are cut into blocks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from operator import add
@@ -16,7 +16,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from privgp.engine.local import Engine, Watch
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
+from privgp.plan.inputs.arguments import Beside
 from privgp.plan.inputs.files import numbers as plain_numbers
 from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
@@ -29,35 +30,6 @@ Read = Callable[[Any], Any]
 STREAMED = 20_000  # past this many rows they are tallied where they are
 MANY = 2**20  # rows of a block at most
 PER_WORKER = 4  # blocks, so that none waits long for the last
-
-
-@dataclass(frozen=True, repr=False)
-class Beside:
-    """Public numbers of every row beside its inputs.
-
-    Attributes
-    ----------
-    exposures : mapping
-        What counts are counted over, (rows,), by the place of the outcome.
-    weights : array, (rows,), optional
-        Sample weights, positive; None: all rows count alike.
-
-    """
-
-    exposures: Mapping[int, Array] = field(default_factory=dict)
-    weights: Array | None = None
-
-    @property
-    def columns(self) -> Array | None:
-        """All of them, the weights last, (rows, columns); None: there are none."""
-        each = [*self.exposures.values()]
-        each += [] if self.weights is None else [self.weights]
-        return np.column_stack(each) if each else None
-
-    @property
-    def shares(self) -> Array | None:
-        """The weights over the largest of them."""
-        return None if self.weights is None else self.weights / self.weights.max()
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,6 +16,7 @@ from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.plan.inputs.tally import CLASSES, LADDER, Grouped, fraction_bits
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.table import Table
+from privgp.tables.texts import NOTHING
 from privgp.types import Integers, UserData
 
 NUMBERS = "Column {!r} of the database must hold a finite number in every row."
@@ -23,7 +24,14 @@ KINDS = (
     "Column {!r} of the database must hold degrees on the earth, or numbers between minus one period and "
     "two, in every row."
 )
-PEOPLE = "Column {!r} of the database must name a person in every row, by a whole number or a text."
+PEOPLE = (
+    "Column {!r} of the database must name a person in every row, by a whole number or a text of plain letters "
+    "and digits, without double spaces, other numerals such as 7.0 or 7e0, or texts such as NA: a database "
+    "would take other ways to write one person for other people. Write them in one way, or read the table "
+    "into memory."
+)
+PLAIN, DIGITS = "^[!-~]+( [!-~]+)*$", "^[0-9]+$"
+NUMERAL = "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?$"
 EXPOSURE = "exposure must be positive and finite in every row."
 LIMITED = ("periodic", "place")
 PERSON, KEY, CLASS = "_privgp_person", "_privgp_key", "_privgp_class"
@@ -94,19 +102,22 @@ class DatabaseRows:
         if self.groups is not None and int(found["known"]) != rows:
             raise ValueError(PEOPLE.format(self.groups))
 
-    def located(self) -> Any:
-        """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, and how many rows
-        their people have."""
-        held: dict[str, object] = {}
+    def located(self, outcomes: Sequence[str] = ()) -> Any:
+        """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, how many rows their
+        people have, and columns ``y_0``, ``y_1``, ... of outcomes. No other column and no name of the table is
+        left, as a database may take two names for one."""
         t = self.table.table
+        held: dict[str, object] = {
+            db.column_name("y", place): t[name] for place, name in enumerate(outcomes)
+        }
         for place, (name, column) in enumerate(zip(self.names, self._columns(), strict=True)):
             held[f"x{place}"] = _numbers(self.table, name, column)
         for place, over in enumerate(self.exposed):
             held[f"e{place}"] = db.constant(1.0) if over is None else t[over].cast("float64")
         if self.groups is None:
-            return t.mutate(**held)
+            return t.select(**held)
         held[PERSON] = _person(self.table, self.groups)
-        t = t.mutate(**held)
+        t = t.select(**held)
         order = [f"x{place}" for place, _ in enumerate(self.names)]
         found = t.mutate(_n=db.count_over(PERSON), _r=db.rank_over(PERSON, order))
         used = found["_n"] if self.most is None else db.least_whole(found["_n"], self.most)
@@ -156,9 +167,9 @@ class DatabaseRows:
             found[place, db.integers(counted[KEY])] = db.integers(counted["rows"])
         return found
 
-    def keyed(self, grid: Grid) -> Any:
-        """The rows that are used, with the key of their cell."""
-        rows, key = self.located(), db.whole(0)
+    def keyed(self, grid: Grid, outcomes: Sequence[str] = ()) -> Any:
+        """The rows that are used, as ``located`` has them, with the key of their cell."""
+        rows, key = self.located(outcomes), db.whole(0)
         for place, (axis, stride) in enumerate(zip(grid.axes, grid.strides, strict=True)):
             here = axis.place(rows[f"x{place}"], db.clip)
             key = key + db.least_whole(db.floor(here), axis.count - 1) * db.whole(stride)
@@ -246,13 +257,19 @@ def _days(x: Any, kind: Any, name: str) -> Any:
 
 
 def _person(table: db.DatabaseTable, name: str) -> Any:
-    """What people are told apart by; missing where nobody is named."""
+    """What people are told apart by; missing where nobody is named, or in a way that others may be too."""
+    import ibis
+
     x, kind = table.table[name], table.type_of(name)
     if kind.is_integer():
         return x
     if not kind.is_string():
         raise ValueError(PEOPLE.format(name))
-    return x.strip().nullif("")
+    text = x.strip()
+    digits, plain = text.re_search(DIGITS), text.re_search(PLAIN)
+    named = plain & ~text.re_search(NUMERAL) & ~text.lower().isin(sorted(NOTHING))
+    written = named.ifelse(text, ibis.null("string"))
+    return digits.ifelse(text.re_replace("^0*([0-9])", r"\1"), written)
 
 
 def database_inputs(

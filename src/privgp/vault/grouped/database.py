@@ -14,10 +14,12 @@ from privgp.errors import TableError
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
 from privgp.types import Integers
-from privgp.vault.grouped.totals import CHANGED, Encoding
+from privgp.vault.grouped.totals import CHANGED, Encoding, ResidualEncoding
 from privgp.vault.values import Sealed, read_label
 
 WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
+TRUTHS = {False: "false", True: "true"}  # also of the numbers 0 and 1
+CURVE = "_curve"
 ANOTHER = "y must be the output of the table whose inputs are X."
 
 
@@ -66,12 +68,20 @@ class DatabaseOutcomes:
         self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
     ) -> Integers:
         """One query; a value that cannot be read is refused without saying which."""
-        rows, bits = self.rows.keyed(tally.grid), tally.bits
+        names, bits = [name for name, _ in self.outcomes], tally.bits
+        rows = self.rows.keyed(tally.grid, names)
+        curves = [each.curve for each in encodings if isinstance(each, ResidualEncoding)]
+        if curves:
+            rows = db.beside(rows, KEY, tally.keys, {CURVE: curves[0]})
         asked: dict[str, Any] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
-            cell = _Cell(rows[name], self.rows.table.type_of(name), classes)
+            cell = _Cell(rows[db.column_name("y", place)], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
-            for column, encoded in enumerate(cell.encode(kind, bits)):
+            if isinstance(kind, ResidualEncoding):
+                columns = _residuals(cell.number(), rows[CURVE], kind, bits)
+            else:
+                columns = cell.encode(kind, bits)
+            for column, encoded in enumerate(columns):
                 asked[db.column_name("y", place, column)] = encoded.sum()
         found = db.sum_groups(rows, [KEY], asked)
         return _collect(tally, {name: db.integers(_known(v)) for name, v in found.items()})
@@ -126,9 +136,9 @@ class _Cell:
             if self.kind.is_string():
                 found = found & (self.cell.strip() != "")
             return found
-        return db.is_finite(self._number())
+        return db.is_finite(self.number())
 
-    def _number(self) -> Any:
+    def number(self) -> Any:
         if not (self.kind.is_numeric() or self.kind.is_boolean()):
             raise TableError(WRONG)
         if self.kind.is_boolean():  # one that is missing is refused by its count
@@ -140,7 +150,7 @@ class _Cell:
     def encode(self, encoding: Encoding, bits: int) -> list[Any]:
         """What ``Encoding.encode`` computes, by the same operations on floats."""
         if self.classes is None:
-            return _numbers(self._number(), encoding, bits)
+            return _numbers(self.number(), encoding, bits)
         each = [self._has(name) for name in self.classes]
         if len(each) > 2:
             one = db.whole(1 << bits)
@@ -153,12 +163,18 @@ class _Cell:
         if self.kind.is_string():
             found = self.cell.strip() == (read_label(name) or "")
         elif self.kind.is_boolean():
-            found = self.cell == bool(name)
+            found = self.cell.ifelse("true", "false") == TRUTHS.get(name, name)
         elif self.kind.is_numeric():
             found = self.cell.cast("float64") == db.constant(float(name))
         else:
             raise TableError(WRONG)
         return found.fill_null(False)
+
+
+def _residuals(values: Any, curve: Any, encoding: ResidualEncoding, bits: int) -> list[Any]:
+    """What numbers are above or below a curve, as ``ResidualEncoding.encode`` computes it."""
+    left = db.clip(values, *encoding.within) - curve
+    return _numbers(left, encoding, bits)
 
 
 def _numbers(values: Any, encoding: Encoding, bits: int) -> list[object]:
