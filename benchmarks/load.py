@@ -113,6 +113,7 @@ def throughput(server: Server, release: str) -> dict[str, float]:
         for _ in range(EACH):
             model.predict(named, return_std=True)
         bare.append(EACH * POINTS / (time.perf_counter() - start))
+        asking.connection.close()  # the server may have, meanwhile
         start = time.perf_counter()
         for _ in range(EACH):
             assert asking.ask() == 200

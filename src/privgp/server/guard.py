@@ -57,6 +57,7 @@ HEADERS = {
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
+TLS_ONLY = {b"strict-transport-security": b"max-age=31536000"}
 SOON = {"retry-after": "1"}
 MORE = {401: {"www-authenticate": "Bearer"}, 429: SOON, 503: SOON}
 KEPT = {b"cache-control": b"private, max-age=3600"}  # scripts and styles, for an hour
@@ -83,7 +84,8 @@ class Gone(Exception):
 
 
 class Request:
-    """One request: its body within its limits, and what was sent of the answer.
+    """One request: its body within its limits, and its answer, which is kept until its turn is over, as
+    somebody may read slowly.
 
     Parameters
     ----------
@@ -95,13 +97,15 @@ class Request:
 
     def __init__(self, settings: Settings, path: str, receive: Receive, send: Send) -> None:
         self._headers = {**HEADERS, **(KEPT if path.startswith("/static/") else {})}
+        self._headers |= TLS_ONLY if settings.secure else {}
         self.is_upload = path == UPLOADS[0] or path.endswith(UPLOADS[1])
         self.most = settings.max_upload_bytes if self.is_upload else settings.max_body_bytes
         self.too_large = f"The request is larger than {self.most} bytes."
         self._receive, self._send = receive, send
         self._last = asyncio.get_running_loop().time() + settings.body_seconds
         self._body: bytes | None = None
-        self._read, self._complete, self._started = 0, False, False
+        self._read, self._complete = 0, False
+        self._answer: list[Message] = []
         self.status = GONE
         self._problem: type[Exception] | None = None
 
@@ -125,21 +129,27 @@ class Request:
         if self._problem is not None:  # whatever the application made of it
             raise self._problem
         if message["type"] == "http.response.start":
-            self._started, self.status = True, message["status"]
             there = {name for name, _ in message["headers"]}
             added = [pair for pair in self._headers.items() if pair[0] not in there]
             message = {**message, "headers": [*message["headers"], *added]}
-        await self._send(message)
+        self._answer.append(message)
+
+    async def send_answer(self) -> None:
+        """Send all that the application answered."""
+        for message in self._answer:
+            self.status = message.get("status", self.status)
+            await self._send(message)
 
     async def refuse(self, status: int, sentence: str) -> None:
-        """Answer with one sentence, unless an answer has begun."""
-        if not self._started:
-            self._problem = None
+        """Answer with one sentence, unless an answer was sent."""
+        if self.status == GONE:
             await self.reply(JSONResponse({"error": sentence}, status, MORE.get(status)))
 
     async def reply(self, response: Response) -> None:
         """Answer with what the guard itself has to say."""
+        self._problem, self._answer = None, []
         await response({"type": "http"}, self.receive, self.send)
+        await self.send_answer()
 
     async def cancel_if_gone(self, scope: CancelScope) -> None:
         """Cancel what is done for a client that goes away."""
@@ -260,13 +270,15 @@ class Guard:
     @contextmanager
     def _place(self, owner: str, anonymous: bool) -> Iterator[bool]:
         """Whether one more request is accepted. Neither one key nor all who have none get more than
-        half of the places, so that others find one."""
+        half of the places, and every key gets one, whatever others do."""
         half = -(-self.settings.max_requests // 2)
         own = self.settings.max_requests_per_key if anonymous else half
         room = self._accepted.total() < self.settings.max_requests and self._accepted[owner] < own
         if anonymous:
             unknown = sum(n for name, n in self._accepted.items() if name.startswith(UNKNOWN))
             room = room and unknown < half
+        else:
+            room = room or not self._accepted[owner]
         self._accepted[owner] += int(room)
         try:
             yield room
@@ -314,20 +326,14 @@ class Guard:
                 await refuse(503, BUSY)
 
     async def _answer(self, scope: Message, request: Request, owner: str) -> None:
-        """Hand the request on when it is its owner's turn. A body that is slow has no turn meanwhile;
-        tables, which go to the disk as they come, have their own turns."""
+        """Hand the request on when it is its owner's turn. A client that sends or reads slowly has no
+        turn meanwhile; tables, which go to the disk as they come, have their own turns."""
         try:
             if request.is_upload:
                 await self._hand_on(scope, request, self._uploads, owner)
-                return
-            await request.read_body()
-            cancelling = CancelScope()
-            watching = asyncio.create_task(request.cancel_if_gone(cancelling))
-            try:
-                with cancelling:
-                    await self._hand_on(scope, request, self._turns, owner)
-            finally:
-                watching.cancel()
+            else:
+                await self._hand_on_whole(scope, request, owner)
+            await request.send_answer()
         except Busy:
             await request.refuse(503, BUSY)
         except TooSlow:
@@ -339,6 +345,17 @@ class Guard:
         except Exception as problem:  # whose text might quote anything
             log.error("a request failed: %s", type(problem).__name__)
             await request.refuse(500, "The server failed unexpectedly.")
+
+    async def _hand_on_whole(self, scope: Message, request: Request, owner: str) -> None:
+        """Hand a request on once its body is there, until its client goes away."""
+        await request.read_body()
+        cancelling = CancelScope()
+        watching = asyncio.create_task(request.cancel_if_gone(cancelling))
+        try:
+            with cancelling:
+                await self._hand_on(scope, request, self._turns, owner)
+        finally:
+            watching.cancel()
 
     async def _hand_on(self, scope: Message, request: Request, turns: Turns, owner: str) -> None:
         async with turns.turn(owner, self.settings.max_wait_seconds):
