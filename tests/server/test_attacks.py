@@ -10,8 +10,9 @@ import time
 import httpx
 import pytest
 
+from privgp.server.errors import Refused
 from privgp.server.guard import Guard
-from privgp.server.jobs.turns import Busy, Turns
+from privgp.server.jobs.turns import Turns
 from tests.server.live import listening
 from tests.server.world import CUSTODIAN, settings
 
@@ -70,7 +71,7 @@ def test_whoever_gives_up_leaves_the_queue():
         async with turns.turn("a"):
             gone = asyncio.create_task(wait(turns, None))
             next_one = asyncio.create_task(wait(turns, None))
-            with pytest.raises(Busy):
+            with pytest.raises(Refused, match="busy"):
                 await wait(turns, 0.01)
             gone.cancel()
             assert turns.queue_length >= 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -11,6 +10,7 @@ from alembic.script import ScriptDirectory
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
+from privgp.ledger.database import upgrade
 from privgp.ledger.errors import LedgerUnreachable
 from privgp.ledger.ledger import Ledger
 from privgp.server.app import application
@@ -40,11 +40,8 @@ def test_migrations_make_the_tables_that_the_code_uses(world):
 def test_tables_of_earlier_versions_are_kept(tmp_path, knows_versions):
     """Also those made before there were migrations."""
     database = Ledger(f"sqlite:///{tmp_path}/ledger.db").database
-    config = Config()
-    config.set_main_option("script_location", schema.SCRIPTS)
     with database.write() as connection:
-        config.attributes |= {"connection": connection, "version_table": schema.VERSIONS}
-        command.upgrade(config, "1")
+        upgrade(connection, schema.SCRIPTS, schema.VERSIONS, "1")
         connection.execute(text("INSERT INTO server_datasets VALUES ('a', '{\"inputs\": []}', '')"))
         if not knows_versions:
             connection.execute(text(f"DROP TABLE {schema.VERSIONS}"))

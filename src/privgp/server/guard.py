@@ -20,9 +20,12 @@ from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from privgp.ledger.errors import LedgerUnreachable
-from privgp.server.jobs.turns import Busy, Turns
+from privgp.server.errors import Refused
+from privgp.server.jobs.turns import BUSY, Turns
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row, Store, Who
+from privgp.server.store.keys import Who
+from privgp.server.store.schema import Row
+from privgp.server.store.store import Store
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -33,17 +36,10 @@ COOKIES = {False: "privgp", True: "__Host-privgp"}  # without TLS, and with it
 OWN = b"x-privgp"  # a header that pages of other hosts cannot send
 FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
-OPEN = {
-    "/health",
-    "/openapi.json",
-    "/signin",
-    "/signin/oidc",
-    "/signin/oidc/callback",
-    "/static/page.css",
-}
+SIGN_IN = "/signin", "/signin/oidc", "/signin/oidc/callback"
+OPEN = {"/health", "/openapi.json", "/static/page.css", *SIGN_IN}
 UPLOADS = ("/api/tables", "/updates")
 UNKNOWN = "@"  # before the address of a caller without a key
-BUSY = "The server is busy: try again in a moment."
 NO_KEY = "Give a valid key: Authorization: Bearer KEY."
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -69,14 +65,6 @@ GONE = 499  # the client went away before it was answered
 MOST_BUCKETS = 10_000
 LONGEST_LENGTH = 20  # digits
 log = logging.getLogger("privgp.server")
-
-
-class TooLarge(Exception):
-    """The body of a request is larger than it may be."""
-
-
-class TooSlow(Exception):
-    """The body of a request did not come in time."""
 
 
 class Gone(Exception):
@@ -107,7 +95,6 @@ class Request:
         self._read, self._complete = 0, False
         self._answer: list[Message] = []
         self.status = GONE
-        self._problem: type[Exception] | None = None
 
     async def read_body(self) -> None:
         """Read the whole body, for ``receive`` to hand out."""
@@ -126,8 +113,6 @@ class Request:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        if self._problem is not None:  # whatever the application made of it
-            raise self._problem
         if message["type"] == "http.response.start":
             there = {name for name, _ in message["headers"]}
             added = [pair for pair in self._headers.items() if pair[0] not in there]
@@ -147,7 +132,7 @@ class Request:
 
     async def reply(self, response: Response) -> None:
         """Answer with what the guard itself has to say."""
-        self._problem, self._answer = None, []
+        self._answer = []
         await response({"type": "http"}, self.receive, self.send)
         await self.send_answer()
 
@@ -161,13 +146,11 @@ class Request:
             async with asyncio.timeout_at(None if self._complete else self._last):
                 message = await self._receive()
         except TimeoutError:
-            self._problem = TooSlow
-            raise TooSlow from None
+            raise Refused(408, "The request came too slowly.") from None
         self._complete = not message.get("more_body", False)
         self._read += len(message.get("body", b""))
         if self._read > self.most:
-            self._problem = TooLarge
-            raise TooLarge
+            raise Refused(413, self.too_large)
         return message
 
 
@@ -334,12 +317,8 @@ class Guard:
             else:
                 await self._hand_on_whole(scope, request, owner)
             await request.send_answer()
-        except Busy:
-            await request.refuse(503, BUSY)
-        except TooSlow:
-            await request.refuse(408, "The request came too slowly.")
-        except TooLarge:
-            await request.refuse(413, request.too_large)
+        except Refused as refused:
+            await request.refuse(refused.status, refused.sentence)
         except Gone:
             pass
         except Exception as problem:  # whose text might quote anything

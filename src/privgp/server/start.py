@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import socket
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from privgp.server.app import application
 from privgp.server.declared import Declared
 from privgp.server.settings import Settings
-from privgp.server.store.store import ANALYST, CUSTODIAN
+from privgp.server.store.keys import ANALYST, CUSTODIAN
 
 DEMO = "diabetes"
 MOST_HEADERS = 32 * 1024  # bytes
@@ -126,5 +125,4 @@ def _register_demo(made: FastAPI, settings: Settings) -> None:
     outputs = pl.Series(declared.title, people.target)
     table.select(declared.inputs).with_columns(outputs).write_csv(path)
     service.work.ledger.open(declared.name, declared.epsilon, declared.delta)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    service.store.add_dataset(declared.model_dump(mode="json"), digest)
+    service.store.add_dataset(declared.model_dump(mode="json"), declared.digest(settings))

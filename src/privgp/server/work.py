@@ -30,9 +30,10 @@ from privgp.plan.plan import Plan, pack_plan, unpack_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.server.declared import LARGEST, Declared, PlanAsked
 from privgp.server.errors import Refused, first_line
-from privgp.server.functions import keeper as functions
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row, Store
+from privgp.server.store import functions
+from privgp.server.store.schema import Row
+from privgp.server.store.store import Store
 from privgp.types import Array
 
 PLAN, RELEASE, UPDATE, FUNCTION = "plan", "release", "update", "function"
@@ -79,12 +80,8 @@ class Work:
 
     def run(self, job: Row, step: Step) -> str:
         """Carry a job out; the number of what it made."""
-        kinds = {
-            PLAN: self._plan,
-            RELEASE: self._release,
-            UPDATE: self._update,
-            FUNCTION: self._function,
-        }
+        made = self._plan, self._release, self._update, self._function
+        kinds = dict(zip((PLAN, RELEASE, UPDATE, FUNCTION), made, strict=True))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return kinds[job["kind"]](job, self.declaration_of(job["dataset"]), step)

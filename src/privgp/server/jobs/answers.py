@@ -12,9 +12,9 @@ import polars as pl
 
 from privgp.models.spending import names_of
 from privgp.server.errors import Refused, first_line
-from privgp.server.store.store import Row
+from privgp.server.store.schema import Row
 from privgp.server.views import exports
-from privgp.server.views.page import render_release
+from privgp.server.views.published import render_release
 from privgp.server.views.view import view
 from privgp.server.work import Work, finite
 

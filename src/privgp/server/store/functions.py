@@ -24,9 +24,10 @@ from privgp.models.rows.tables import example_records
 from privgp.models.spending import names_of
 from privgp.server.declared import Declared
 from privgp.server.errors import Refused, first_line
-from privgp.server.functions.asked import ESTIMATORS, AnyAsked
+from privgp.server.functions import ESTIMATORS, AnyAsked
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row, Store
+from privgp.server.store.schema import Row
+from privgp.server.store.store import Store
 from privgp.types import Array
 
 OPENED = 8  # in memory
@@ -134,11 +135,6 @@ def parse_question(asked: Row) -> Any:
 
 def _guarantee_summary(made: Any) -> dict[str, Any]:
     promised = made.guarantee_
-    return {
-        "epsilon": promised.epsilon,
-        "delta": promised.delta,
-        "protects": promised.unit,
-        "neighbours": promised.neighbours,
-        "mechanism": promised.mechanism,
-        "assumptions": [*promised.assumptions],
-    }
+    said = {"protects": promised.unit, "assumptions": [*promised.assumptions]}
+    names = ("epsilon", "delta", "neighbours", "mechanism")
+    return {**said, **{name: getattr(promised, name) for name in names}}
