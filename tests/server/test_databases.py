@@ -15,6 +15,7 @@ from privgp.ledger.errors import LedgerUnreachable
 from privgp.ledger.ledger import Ledger
 from privgp.server.app import application
 from privgp.server.store import schema
+from privgp.server.store.keys import Who
 from privgp.server.store.store import Store
 from tests.ledger.conftest import new_schema
 from tests.server.world import ANALYST, CUSTODIAN, OTHER, World, running, settings
@@ -52,11 +53,11 @@ def test_tables_of_earlier_versions_are_kept(tmp_path, knows_versions):
 
 def test_events_are_only_added(world):
     store = world.client.app.state.service.store
-    store.log("0" * 16, "sign-in", "")
+    store.log(Who("0" * 16, "clara", "custodian"), "sign-in", "")
     for change in (schema.events.delete(), schema.events.update().values(kind="")):
         with pytest.raises(LedgerUnreachable), store.database.write() as connection:
             connection.execute(change)
-    assert store.events(1)[0]["kind"] == "sign-in"
+    assert store.events(2**31 - 1, 1)[0]["kind"] == "sign-in"
 
 
 def test_everything_on_postgresql(postgresql, tmp_path):

@@ -281,10 +281,9 @@ def upgrade(connection: Connection, scripts: str, versions: str, revision: str =
     config.set_main_option("script_location", scripts)
     folder = ScriptDirectory.from_config(config)
 
-    def steps(found: Any, _: Any) -> Any:
-        return folder._upgrade_revs(revision, found)
-
-    with EnvironmentContext(config, folder, fn=steps) as context:
+    with EnvironmentContext(
+        config, folder, fn=lambda found, _: folder._upgrade_revs(revision, found)
+    ) as context:
         context.configure(connection=connection, version_table=versions)
         context.run_migrations()
 

@@ -3,19 +3,20 @@ are marked so."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import Request, Response
+from fastapi import Query, Request, Response
 
 from privgp.ledger.errors import LedgerTampered
 from privgp.server import shapes
 from privgp.server.declared import Declared, KeyAsked
-from privgp.server.errors import Refused, absent, first_line
+from privgp.server.errors import Refused, absent, explain, first_line
 from privgp.server.service import Anybody, Custodian, Served, Service, keep_table, new_router
+from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row
 from privgp.server.store.tables import describe_columns
 
-MOST_EVENTS = 500
+MOST_EVENTS, LAST = 500, 2**31 - 1
 NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be found."
 router = new_router()
 
@@ -34,10 +35,8 @@ def keys(s: Served, _: Custodian) -> list[Row]:
 @router.post("/keys", status_code=201, response_model=shapes.NewKey)
 def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
     """A new key, shown this once."""
-    number, key = s.store.add_key(
-        asked.name, asked.role, asked.datasets, asked.days, asked.identity
-    )
-    s.log(who, "key made", number)
+    number, key = s.store.add_key(**asked.model_dump())
+    s.store.log(who, "key made", number)
     return {"id": number, "key": key}
 
 
@@ -45,22 +44,19 @@ def add_key(s: Served, who: Custodian, asked: KeyAsked) -> Row:
 def revoke_key(s: Served, who: Custodian, number: str) -> Row:
     """Revoke a key: it opens nothing more, and its jobs that wait are not carried out."""
     s.store.revoke(number)
-    s.log(who, "key revoked", number)
+    s.store.log(who, "key revoked", number)
     return {"id": number}
 
 
 @router.get("/events", response_model=list[shapes.Event])
-def events(s: Served, _: Custodian) -> list[Row]:
-    """The newest sign-ins, keys, approvals, releases and downloads, the newest first."""
-    return s.store.events(MOST_EVENTS)
+def events(s: Served, _: Custodian, before: Annotated[int, Query(ge=1)] = LAST) -> list[Row]:
+    """Sign-ins, keys, approvals, releases and downloads, the newest first: those ``before`` a number."""
+    return s.store.events(before, MOST_EVENTS)
 
 
 @router.post("/tables", status_code=201, response_model=shapes.Table)
 async def add_table(
-    s: Served,
-    who: Custodian,
-    request: Request,
-    ending: Literal["csv", "parquet"] = "csv",
+    s: Served, who: Custodian, request: Request, ending: Literal["csv", "parquet"] = "csv"
 ) -> Row:
     """Upload a private table, as the body of the request; it stays on the server."""
     name, _ = await keep_table(s, who, request, ending)
@@ -82,7 +78,7 @@ def delete_table(s: Served, who: Custodian, name: str) -> Row:
     if name not in unused:
         raise absent()
     (s.settings.tables / name).unlink()
-    s.log(who, "table deleted", name)
+    s.store.log(who, "table deleted", name)
     return {"table": name}
 
 
@@ -96,7 +92,7 @@ def columns(s: Served, who: Custodian, name: str) -> list[Row]:
 
 @router.get("/datasets", response_model=list[shapes.Dataset])
 def datasets(s: Served, who: Anybody) -> list[Row]:
-    return [_dataset(s, row) for row in s.store.datasets(who)]
+    return [_dataset(s, who, row) for row in s.store.datasets(who)]
 
 
 @router.post("/datasets", status_code=201, response_model=shapes.Dataset)
@@ -109,7 +105,7 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
     asked.check(s.settings)
     digest = asked.digest(s.settings)
     s.store.check_new(asked.model_dump(mode="json"), digest)
-    try:
+    with explain(ValueError):
         if asked.account is None:
             # The same public inputs are about the same people, who have one budget.
             known = asked.public_rows(asked.path(s.settings))
@@ -117,18 +113,16 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
             s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
         else:
             _check_shared(s, asked)
-    except ValueError as problem:
-        raise Refused(422, first_line(problem)) from None
     if asked.find_bounds is not None:
         asked = s.work.find_bounds(asked)
     s.store.add_dataset(asked.model_dump(mode="json"), digest)
-    s.log(who, "dataset registered", asked.name)
-    return _dataset(s, s.store.dataset(who, asked.name))
+    s.store.log(who, "dataset registered", asked.name)
+    return _dataset(s, who, s.store.dataset(who, asked.name))
 
 
 @router.get("/datasets/{name}", response_model=shapes.Dataset)
 def dataset(s: Served, who: Anybody, name: str) -> Row:
-    return _dataset(s, s.store.dataset(who, name))
+    return _dataset(s, who, s.store.dataset(who, name))
 
 
 @router.get(
@@ -141,8 +135,7 @@ def ledger(s: Served, who: Anybody, name: str) -> Row:
     entries = []
     for each in account.entries():
         shown = {name: getattr(each, name) for name in ("number", "kind", "at", "hash", "previous")}
-        cost = each.promised
-        entries.append(shown if cost is None else {**shown, **shapes.budget_of(cost)})
+        entries.append(shown | (shapes.budget_of(each.promised) if each.promised else {}))
     return {"dataset": name, "remaining": account.remaining(), "entries": entries}
 
 
@@ -176,15 +169,16 @@ def retry(s: Served, who: Anybody, number: str) -> Row:
     """Carry out a failed job again: its own key's, or any as a custodian. Nothing is charged twice."""
     s.store.job(who, number)
     job = s.store.retry(who, number)
-    s.log(who, "job retried", number)
+    s.store.log(who, "job retried", number)
     s.worker.wake()
     return shapes.only(job, shapes.Job)
 
 
-def _dataset(s: Service, row: Row) -> Row:
+def _dataset(s: Service, who: Who, row: Row) -> Row:
     declared = Declared.from_store(row["declared"])
     remaining = s.work.ledger.account(declared.charged).remaining()
-    return {**declared.public_part(), "remaining": remaining, "made_at": row["made_at"]}
+    shown = declared.public_part(names=who.is_custodian)
+    return {**shown, "remaining": remaining, "made_at": row["made_at"]}
 
 
 def _check_shared(s: Service, asked: Declared) -> None:

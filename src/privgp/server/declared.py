@@ -20,7 +20,7 @@ from privgp.plan.inputs.inputs import OPTIONS
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR
 from privgp.question.parameters import TABLE
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
-from privgp.server.errors import Refused, first_line
+from privgp.server.errors import Refused, explain
 from privgp.server.settings import Settings
 from privgp.server.shapes import add_example
 from privgp.server.store import tables
@@ -247,9 +247,11 @@ class Declared(DatasetFields):  # type: ignore[misc]
         """The account of the ledger that its releases are charged to."""
         return self.account or self.name
 
-    def public_part(self) -> dict[str, object]:
-        """What everybody with a key for it may know: all but where the table lies."""
-        return dict(self.model_dump(mode="json", exclude={"table"}, exclude_none=True))
+    def public_part(self, *, names: bool) -> dict[str, object]:
+        """What everybody with a key for it may know: all but where the table lies and, without
+        ``names``, the name of the dataset whose budget it shares."""
+        hidden = {"table"} if names else {"table", "account"}
+        return dict(self.model_dump(mode="json", exclude=hidden, exclude_none=True))
 
     @property
     def columns(self) -> dict[Any, Any] | None:
@@ -320,14 +322,12 @@ class Declared(DatasetFields):  # type: ignore[misc]
         if not path.is_file() or path.is_symlink():
             raise Refused(422, "There is no such table in the server's folder.")
         tables.check_table(path, settings)
-        try:
+        with explain(ValueError):
             model = self.usual_model()
             for one in model._alone() if self.outcome == SEVERAL else (model,):
                 asked = one if self.x_bounds is None else records_to_plan(one)
                 private = domain_of(asked)
                 asked._question(len(self.inputs if private is None else domain(private)))
-        except ValueError as problem:
-            raise Refused(422, first_line(problem)) from None
         self.all_columns(model, path)
 
 

@@ -10,7 +10,6 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from anyio import CancelScope
@@ -360,5 +359,4 @@ class Guard:
         token = cookies.get(COOKIES[self.settings.secure], "")
         if not token:
             return self.store.who("")  # looked for like any other
-        found = self.store.who_has_session(token)
-        return None if found is None else replace(found, by_cookie=True)
+        return self.store.who_has_session(token)

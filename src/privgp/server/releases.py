@@ -51,7 +51,7 @@ def approve(s: Served, who: Custodian, number: str) -> Row:
     if not row["approved_at"]:
         s.decide(who, APPROVAL, row)
     s.store.decide(who, number, approved=True)
-    s.log(who, "plan approved", number)
+    s.store.log(who, "plan approved", number)
     return _plan(s, s.store.plan(who, number), short=True)
 
 
@@ -61,7 +61,7 @@ def reject(s: Served, who: Custodian, number: str) -> Row:
     row = s.store.plan(who, number)
     s.store.decide(who, number, approved=False)
     s.decide(who, REJECTION, row)
-    s.log(who, "plan rejected", number)
+    s.store.log(who, "plan rejected", number)
     return _plan(s, s.store.plan(who, number), short=True)
 
 
@@ -79,7 +79,7 @@ def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: O
         raise Refused(
             409, "The plan does not fit into what is left of the budget; nothing was drawn."
         )
-    s.log(who, "release asked for", asked.plan)
+    s.store.log(who, "release asked for", asked.plan)
     return s.start(who, RELEASE, name, {"plan": asked.plan}, once, asked.plan)
 
 
@@ -100,7 +100,7 @@ def release(s: Served, who: Anybody, number: str) -> Row:
 @router.post(
     "/releases/{number}/predict",
     response_class=Response,
-    responses=shapes.answers(shapes.Prediction),
+    responses={200: {"model": shapes.Prediction}},
 )
 async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> Response:
     """The released function at any points: free, as often as you like."""
@@ -113,7 +113,7 @@ async def predict(s: Served, who: Anybody, number: str, asked: PredictAsked) -> 
 
 
 @router.get(
-    "/releases/{number}/view", response_class=Response, responses=shapes.answers(shapes.View)
+    "/releases/{number}/view", response_class=Response, responses={200: {"model": shapes.View}}
 )
 async def view(s: Served, who: Anybody, number: str) -> Response:
     """The curve, the map or slices, with the privacy noise apart."""
@@ -131,7 +131,7 @@ def set_title(s: Served, who: Custodian, number: str, asked: Title) -> Title:
     """Give a release a headline and a unit, which its page and its published file show."""
     s.store.release(who, number)
     s.store.set_title(number, asked.headline, asked.unit)
-    s.log(who, "release named", number)
+    s.store.log(who, "release named", number)
     return asked
 
 
@@ -154,8 +154,7 @@ def file(s: Served, who: Anybody, number: str) -> Response:
     """The .privgp file: the same bytes, always."""
     row = s.store.release(who, number)
     data = s.work.read_release(row)
-    s.log(who, "release downloaded", number)
-    return shapes.download(data, s.file_name(who, number, "privgp"), "application/octet-stream")
+    return _download(s, who, number, data, "privgp", "application/octet-stream")
 
 
 @router.get("/releases/{number}/table.csv", response_class=shapes.file_of("text/csv"))
@@ -176,8 +175,8 @@ def script(s: Served, who: Anybody, number: str) -> Response:
     row, output = s.shown(who, number)
     file = s.file_name(who, number, "privgp")
     text = exports.script_of(s.model(row["id"])._released, output, file)
-    name = s.file_name(who, number, "py")
-    return shapes.download(text.encode("utf-8"), name, "text/x-python; charset=utf-8")
+    media = "text/x-python; charset=utf-8"
+    return _download(s, who, number, text.encode("utf-8"), "py", media)
 
 
 @router.get("/releases/{number}/page.html", response_class=shapes.file_of("text/html"))
@@ -280,5 +279,10 @@ async def _export(
     s: Service, who: Who, number: str, kind: str, ending: str, media: str
 ) -> Response:
     text = await s.view(who, kind, number)
-    name = await run_in_threadpool(s.file_name, who, number, ending)
-    return shapes.download(text.encode("utf-8"), name, media)
+    return await run_in_threadpool(_download, s, who, number, text.encode("utf-8"), ending, media)
+
+
+def _download(s: Service, who: Who, number: str, data: bytes, ending: str, media: str) -> Response:
+    """A file of a release, which is written into the log."""
+    s.store.log(who, "release downloaded", number)
+    return shapes.download(data, s.file_name(who, number, ending), media)

@@ -80,10 +80,6 @@ class Service:
         words = re.sub(r"[^A-Za-z0-9]+", "-", row["dataset"]).strip("-")
         return f"{words}-{row['made_at'][:10]}-{row['id'][:6]}.{ending}"
 
-    def log(self, who: Who, kind: str, about: str) -> None:
-        """Write down who did what."""
-        self.store.log(who.key, kind, about)
-
     def decide(self, who: Who, kind: str, plan: Row) -> None:
         """Write an approval or a rejection of a plan into the chain of its account."""
         key = f"plan {plan['id']} by key {who.key} at {now()}"
@@ -132,5 +128,5 @@ async def keep_table(s: Service, who: Who, request: Request, ending: str) -> tup
             await run_in_threadpool(file.write, part)
         file.flush()
         await run_in_threadpool(tables.check_table, path, s.settings)
-    await run_in_threadpool(s.log, who, "table uploaded", name)
+    await run_in_threadpool(s.store.log, who, "table uploaded", name)
     return name, digest.hexdigest()

@@ -139,7 +139,7 @@ class Settings(BaseSettings):
 
     @property
     def url(self) -> str:
-        return self.ledger or f"sqlite:///{self.data / 'ledger.db'}"
+        return self.ledger or f"{SQLITE}{self.data / 'ledger.db'}"
 
     @property
     def key_file(self) -> Path:
@@ -157,10 +157,13 @@ class Settings(BaseSettings):
         return self.data / "states"
 
     def create_folders(self) -> None:
-        """Make the folders, which nobody but the server's user may open, whatever the umask is."""
+        """Make the folders and the ledger in them, which nobody but the server's user may open, whatever
+        the umask is."""
         for folder in (self.data, self.tables, self.states):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
+        if self.ledger is None:
+            Path(self.url.removeprefix(SQLITE)).touch(0o600)
 
 
 @contextmanager

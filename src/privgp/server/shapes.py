@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -245,14 +245,9 @@ def budget_of(guarantee: Guarantee) -> dict[str, float]:
     return {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
 
 
-def only(row: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+def only(row: Mapping[str, object], model: type[BaseModel]) -> dict[str, object]:
     """The columns of a row that an answer has."""
     return {name: row[name] for name in model.model_fields if name in row}
-
-
-def answers(model: type[BaseModel]) -> dict[int | str, dict[str, type[BaseModel]]]:
-    """The documented answer of an endpoint that writes its JSON itself."""
-    return {200: {"model": model}}
 
 
 TAGS = {

@@ -23,7 +23,7 @@ class Jobs(Rows):
         who: Who,
         kind: str,
         dataset: str,
-        asked: Mapping[str, Any],
+        asked: Mapping[str, object],
         *,
         retry: str,
         digest: str,
@@ -71,7 +71,7 @@ class Jobs(Rows):
         )
         return [(row["kind"], row["state"], int(row["jobs"])) for row in rows]
 
-    def job_of(self, kind: str, asked: Mapping[str, Any]) -> Row | None:
+    def job_of(self, kind: str, asked: Mapping[str, object]) -> Row | None:
         """The job that was asked for this, if there is one."""
         return self._found(jobs_that(kind, asked))
 
@@ -117,10 +117,10 @@ class Jobs(Rows):
             connection.execute(taken.values(state=s.RUNNING, started=number))
             return {**row, "asked": json.loads(row["asked"])}
 
-    def note(self, job: str, **values: Any) -> None:
+    def note(self, job: str, **values: object) -> None:
         self._write(update(s.jobs).where(s.jobs.c.id == job).values(**values))
 
-    def end(self, job: str, **values: Any) -> None:
+    def end(self, job: str, **values: object) -> None:
         """Write down how a job ended that runs; an end that is written stays."""
         running = and_(s.jobs.c.id == job, s.jobs.c.state == s.RUNNING)
         self._write(update(s.jobs).where(running).values(**values))
@@ -130,10 +130,10 @@ class Jobs(Rows):
         self._write(update(s.jobs).where(s.jobs.c.state == s.RUNNING).values(**AGAIN))
 
 
-def jobs_that(kind: str, asked: Mapping[str, Any]) -> Select[Any]:
+def jobs_that(kind: str, asked: Mapping[str, object]) -> Select[Any]:
     """The jobs that were asked for this."""
     return select(s.jobs).where(s.jobs.c.kind == kind, s.jobs.c.asked == _to_text(asked))
 
 
-def _to_text(asked: Mapping[str, Any]) -> str:
+def _to_text(asked: Mapping[str, object]) -> str:
     return json.dumps(dict(asked), sort_keys=True)

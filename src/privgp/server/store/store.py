@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import Connection, LargeBinary, Table, and_, func, insert, select, update
 
@@ -11,22 +10,25 @@ from privgp.server.errors import Refused
 from privgp.server.store import schema as s
 from privgp.server.store.jobs import Jobs, jobs_that
 from privgp.server.store.keys import Keys, Who, sees
-from privgp.server.store.schema import FAILED, RUNNING, WAITING, Row, Rows, now
+from privgp.server.store.schema import RUNNING, WAITING, Row, Rows, now
 
 
 class Events(Rows):
     """An append-only log: who did what, by the number of the key."""
 
-    def log(self, key: str, kind: str, about: str) -> None:
+    def log(self, who: Who, kind: str, about: str) -> None:
         with self.database.write() as connection:
             exclude_others(connection)
             last = connection.execute(select(func.max(s.events.c.number))).scalar() or 0
-            row = {"number": last + 1, "at": now(), "key": key, "kind": kind, "about": about}
+            row = {"number": last + 1, "at": now(), "key": who.key, "kind": kind, "about": about}
             connection.execute(insert(s.events).values(**row))
 
-    def events(self, most: int) -> list[Row]:
-        """The newest events, the newest first."""
-        return self._all(select(s.events).order_by(s.events.c.number.desc()).limit(most))
+    def events(self, before: int, most: int) -> list[Row]:
+        """The newest events before a number, the newest first."""
+        number = s.events.c.number
+        return self._all(
+            select(s.events).where(number < before).order_by(number.desc()).limit(most)
+        )
 
 
 class Titles(Rows):
@@ -52,12 +54,12 @@ class Store(Keys, Jobs, Events, Titles):
 
     # datasets
 
-    def check_new(self, declared: Mapping[str, Any], digest: str) -> None:
+    def check_new(self, declared: Mapping[str, object], digest: str) -> None:
         """Refuse a name that is taken, and a table whose people have a budget that is not shared."""
         with self.database.read() as connection:
             _check_new(connection, declared, digest)
 
-    def add_dataset(self, declared: Mapping[str, Any], digest: str) -> None:
+    def add_dataset(self, declared: Mapping[str, object], digest: str) -> None:
         """Register a dataset. ``digest``: SHA-256 of its table."""
         with self.database.write() as connection:
             exclude_others(connection)
@@ -66,8 +68,8 @@ class Store(Keys, Jobs, Events, Titles):
             connection.execute(insert(s.datasets).values(made_at=now(), digest=digest, **row))
 
     def tables_in_use(self) -> set[str]:
-        """The names of the tables that datasets are made of, or that jobs have yet to read."""
-        ahead = s.jobs.c.state.in_((WAITING, RUNNING, FAILED))
+        """The names of the tables that datasets are made of, or that jobs are about to read."""
+        ahead = s.jobs.c.state.in_((WAITING, RUNNING))
         jobs = self._all(select(s.jobs.c.asked).where(ahead))
         kept = [*(row["declared"] for row in self._all(select(s.datasets)))]
         texts = [*kept, *(row["asked"] for row in jobs)]
@@ -93,7 +95,7 @@ class Store(Keys, Jobs, Events, Titles):
 
     # plans and releases
 
-    def add_plan(self, **row: Any) -> None:
+    def add_plan(self, **row: object) -> None:
         self._add_once(s.plans, row)
 
     def plan(self, who: Who, number: str) -> Row:
@@ -122,7 +124,7 @@ class Store(Keys, Jobs, Events, Titles):
                 raise Refused(409, "The plan is being carried out, or was.")
             connection.execute(update(s.plans).where(where).values(**values))
 
-    def add_release(self, **row: Any) -> None:
+    def add_release(self, **row: object) -> None:
         self._add_once(s.releases, row)
 
     def release(self, who: Who, number: str) -> Row:
@@ -137,7 +139,7 @@ class Store(Keys, Jobs, Events, Titles):
 
     # functions and paths
 
-    def add_function(self, **row: Any) -> None:
+    def add_function(self, **row: object) -> None:
         self._add_once(s.functions, {"points": 0, **row})
 
     def has_function(self, number: str) -> bool:
@@ -175,7 +177,7 @@ class Store(Keys, Jobs, Events, Titles):
         return self._all(asked)
 
 
-def _check_new(connection: Connection, declared: Mapping[str, Any], digest: str) -> None:
+def _check_new(connection: Connection, declared: Mapping[str, object], digest: str) -> None:
     rows = connection.execute(select(s.datasets)).mappings().all()
     if any(declared["name"] == row["name"] for row in rows):
         raise Refused(409, "A dataset of this name is registered already.")

@@ -73,7 +73,7 @@ async def sign_in(s: Served, request: Request) -> Response:
 async def set_session(s: Service, who: Who, response: Response) -> Response:
     """An answer that signs somebody in, by a cookie."""
     token = await run_in_threadpool(s.store.sign_in, who)
-    await run_in_threadpool(s.log, who, "sign-in", "")
+    await run_in_threadpool(s.store.log, who, "sign-in", "")
     name, secure = COOKIES[s.settings.secure], s.settings.secure
     response.set_cookie(name, token, httponly=True, samesite="strict", secure=secure, path="/")
     return response
@@ -128,8 +128,9 @@ def people(s: Served, who: Custodian) -> HTMLResponse:
 
 @router.get("/ledger")
 def ledger(s: Served, who: Anybody) -> HTMLResponse:
-    own = [each for each in _cards(s, who) if each["declared"].account is None]
-    return _page(s, who, "ledger.html", LEDGER, accounts=own)
+    cards = sorted(_cards(s, who), key=lambda each: each["declared"].account is None)
+    own = {each["declared"].charged: each for each in cards}  # the dataset that opened it, if seen
+    return _page(s, who, "ledger.html", LEDGER, accounts=[own[name] for name in sorted(own)])
 
 
 @router.get("/datasets/{name}")
