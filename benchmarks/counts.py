@@ -1,7 +1,7 @@
 """Counts and rates: errors with the noise of one person, by simulated (seeded) releases. Prints JSON.
 
 ``python -m benchmarks.counts [--data DIR] [--releases N]``. Milan: deaths by day, a quarter of the days
-held out. Areas: 300 of them with made-up populations, smooth risks and Poisson cases; the error is that
+held out. Areas: 300 of them with simulated populations, smooth risks and Poisson cases; the error is that
 of the rates themselves, beside the same model with so much budget that noise vanishes. The linear link
 has the rate itself as a Gaussian process; it is here for comparison only.
 """

@@ -93,7 +93,7 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
     shown: tuple[tuple[str, Array, dict[str, Any]], ...] = (
         ("without privacy (boosted trees)", open_ / 60, LOOK),
         ("released", model.predict(trips) / 60, LOOK),
-        ("± of its 90% range", (high - low) / 120, {"cmap": UNCERTAINTY, "vmin": 0}),
+        ("± of its 90% interval", (high - low) / 120, {"cmap": UNCERTAINTY, "vmin": 0}),
     )
     known = data[0][:: len(data[0]) // 1500]
     for ax, (title, values, look) in zip(axes, shown, strict=True):
@@ -121,7 +121,7 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
     promised = f"Protects one whole trip, start, end and duration, with {budget}"
     style.set_title(figure, f"{title}\n{promised}", simulation=True)
     style.legend([axes[0]], below=True)
-    figure.savefig(path, dpi=110)
+    path.write_bytes(style.figure_bytes(figure, path.suffix))
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Every picture of the docs: ``python -m benchmarks.gallery [NAME ...]``, or ``make pictures``.
 
 The papers' figures are taken out of the pages of ``python -m papers all --out FOLDER`` where
-``--papers FOLDER`` says so; without it, all of them are run first, in full unless ``--quick`` is given. The picture of error bars is of the
+``--papers FOLDER`` says so; without it, all of them are run first, in full unless ``--quick`` is given. The picture of intervals is of the
 numbers in ``benchmarks/measured``. Those of the server need Chromium: without it the old ones stay.
 """
 
@@ -23,7 +23,7 @@ from benchmarks import ideas, made_up
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, HERE = ROOT / "docs", ROOT / "docs" / "pictures"
-PICTURE = re.compile(r'<img alt="([^"]*)" src="data:image/png;base64,([^"]*)"')
+PICTURE = re.compile(r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)"')
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 # file: page, beginning of the section's title
@@ -64,7 +64,7 @@ def papers(folder: Path | None, names: list[str], *, quick: bool) -> None:
         for name, (page, beginning) in wanted.items():
             pictures = pictures_of(folder / f"{page}.html")
             first = next(title for title in pictures if title.startswith(beginning))
-            (HERE / f"{name}.png").write_bytes(pictures[first])
+            (HERE / f"{name}.svg").write_bytes(pictures[first])
 
 
 def of_page(name: str, page: str) -> None:
@@ -72,7 +72,7 @@ def of_page(name: str, page: str) -> None:
     code = "\n".join(BLOCK.findall((DOCS / page).read_text("utf-8")))
     with tempfile.TemporaryDirectory() as temporary, contextlib.chdir(temporary):
         exec(compile(code, page, "exec"), {"__name__": page})
-        (HERE / f"{name}.png").write_bytes(Path(f"{name}.png").read_bytes())
+        (HERE / f"{name}.svg").write_bytes(Path(f"{name}.svg").read_bytes())
 
 
 def calibration(path: Path) -> None:
@@ -121,8 +121,8 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "tables": made_up.tables,
     "attack": made_up.attack,
     "membership": made_up.membership,
-    "rates": lambda _: of_page("rates", "counts.md"),
-    "ledger": lambda _: of_page("ledger", "ledger.md"),
+    "rates": made_up.rates,
+    "ledger": made_up.ledger,
     "districts": lambda _: of_page("districts", "averages.md"),
     "updates": updates,
     "several-outputs": several_outputs,
@@ -157,7 +157,7 @@ def main() -> None:
     os.chdir(ROOT)
     for name in [name for name in names if name in DRAWN]:
         with told(name):
-            DRAWN[name](HERE / f"{name}{'.svg' if name in ideas.PICTURES else '.png'}")
+            DRAWN[name](HERE / f"{name}.svg")
     of_papers = [name for name in names if name in OF_PAPERS]
     if of_papers:
         with told("figures of the papers"):

@@ -136,16 +136,17 @@ class Asking(threading.Thread):
             self.problem = problem
 
     def sent(self, method: str, path: str, **others: Any) -> httpx.Response:
-        """An answer, after however many restarts."""
+        """An answer, after however many restarts, and when the server is not too busy for it."""
         while True:
             try:
                 answer = self.client.request(method, path, **others)
                 assert answer.status_code < 500, answer.text
-                return answer
+                if answer.status_code != httpx.codes.TOO_MANY_REQUESTS:
+                    return answer
             except httpx.TransportError:
                 self.seen.lost += 1
-                if self.over.wait(0.05):
-                    raise Over from None
+            if self.over.wait(0.05):
+                raise Over
 
     def finished(self, job: dict[str, Any]) -> dict[str, Any]:
         while job["state"] in ("waiting", "running"):

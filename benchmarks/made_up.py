@@ -8,16 +8,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
+from matplotlib.figure import Figure
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Matern
 
 from benchmarks.calibration import interval_score
 from privgp import PrivateGPClassifier, PrivateGPRegressor, audit
 from privgp.pictures import style
+from privgp.privacy.budget import gaussian_epsilon, gaussian_multiplier
 from privgp.types import Array
 
 T = TypeVar("T")
-DPI = 120
 CALLS = 600
 RELEASES = 21  # odd, so that one of them is the middle one
 
@@ -40,17 +41,11 @@ def curve(path: Path) -> None:
     model = middle(releases, [score(each, grid, _height(x)) for each in releases])
     figure = model.name_output("height", "cm").plot()
     ax = figure.axes[0]
-    ax.plot(
-        x,
-        _height(x),
-        color=style.BLACK,
-        lw=1.4,
-        ls="--",
-        label="truth, as the data are made up",
-    )
-    figure.legends.clear()
-    style.legend([ax], below=True)
-    figure.savefig(path, dpi=DPI)
+    for text in list(ax.texts):
+        text.remove()
+    ax.plot(x, _height(x), color=style.BLACK, lw=1.4, ls="--", label="truth (simulated)")
+    style.label_curves(ax)
+    save(figure, path)
 
 
 def score(model: PrivateGPRegressor, X: pl.DataFrame, truth: Array) -> float:
@@ -78,7 +73,7 @@ def classes(path: Path) -> None:
     model = PrivateGPClassifier(classes=["no", "yes"], epsilon=1.0, delta=1e-5)
     places = pl.DataFrame({"east (km)": X[:, 0], "north (km)": X[:, 1]})
     model.fit(places, np.where(y, "yes", "no"))
-    model.plot(output="malaria").savefig(path, dpi=DPI)
+    save(model.plot(output="malaria"), path)
 
 
 def tables(path: Path) -> None:
@@ -97,7 +92,7 @@ def tables(path: Path) -> None:
     )
     model.fit(pl.DataFrame({"when": when, "region": region, "hour": hour}), minutes_taken)
     model.name_output("time to arrive", "minutes")
-    model.plot().savefig(path, dpi=DPI)
+    save(model.plot(), path)
 
 
 def attack(path: Path) -> None:
@@ -107,18 +102,80 @@ def attack(path: Path) -> None:
         y_bounds=(0, 1), epsilon=4.0, delta=0.01, targets=[0.5], reconstruct="unbiased"
     )
     figure = style.new_figure(5.1, 8.8)
-    what = f"Attacks on a release of 30 rows that promises {style.budget_text(4.0, 0.01)} to one output value"
+    what = f"Attacks on a release of 30 rows that guarantees {style.budget_text(4.0, 0.01)} to one output value"
     style.set_title(
-        figure, f"{what}\nLeft: with the promised noise. Right: with 0.7 of it", room=110
+        figure, f"{what}\nLeft: with the guaranteed noise. Right: with 0.7 of it", room=110
     )
     for ax, scale in zip(figure.subplots(1, 2), (1.0, 0.7), strict=True):
         audit.trade_off(model.plan(X), draws=5_000, noise_scale=scale, random_state=0).plot(ax)
-    figure.savefig(path, dpi=DPI)
+    save(figure, path)
 
 
 def membership(path: Path) -> None:
     """The membership attack of docs/audits.md."""
     sizes: dict[str, Any] = {"n": 10, "n_paths": 3, "shadows": 10_000, "draws": 10_000}
-    audit.membership(Matern(1.0, nu=0.5), 0.04, random_state=0, **sizes).plot().savefig(
-        path, dpi=DPI
+    save(audit.membership(Matern(1.0, nu=0.5), 0.04, random_state=0, **sizes).plot(), path)
+
+
+def ledger(path: Path) -> None:
+    """What is left of a budget after releases of one tenth of it, with either noise."""
+    epsilon, delta, each = 1.0, 1e-5, 0.1
+    gaussian = gaussian_multiplier(each, delta / 100.0)
+    releases = np.arange(41)
+    pure = np.maximum(epsilon - each * releases, 0.0)
+    spent = [0.0, *(gaussian_epsilon(delta, gaussian / count**0.5) for count in releases[1:])]
+    figure = style.new_figure(3.2)
+    ax = figure.subplots()
+    ax.step(releases, pure, where="post", color=style.BLUE, label="Laplace noise")
+    ax.plot(releases, np.maximum(epsilon - np.array(spent), 0.0), "--", color=style.VERMILION,
+        label="Gaussian noise")  # fmt: skip
+    ax.set(xlim=(0, 40), ylim=(0, 1))
+    style.set_labels(ax, "number of releases with ε = 0.1 each", "ε left of 1")
+    used = int(np.argmax(pure < 1e-9))
+    style.set_title(
+        figure,
+        f"Laplace noise uses up a budget of ε = 1 in {used} releases; Gaussian noise lasts longer\n"
+        f"Total budget {style.budget_text(epsilon, delta)}; "
+        f"Gaussian releases with δ = {style.number(delta / 100.0)} each.",
+        room=80,
     )
+    style.label_curves(ax)
+    save(figure, path)
+
+
+def rates(path: Path) -> None:
+    """The rates of docs/counts.md: the truth, the counts, and what was released."""
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 100, size=(300, 2))
+    people = np.round(np.exp(rng.normal(np.log(4000), 0.7, size=300)))
+    east, north = place.T
+    rate = 0.004 * np.exp(1.2 * np.exp(-((east - 70) ** 2 + (north - 60) ** 2) / 800))
+    cases = rng.poisson(people * rate)
+    model = PrivateGPRegressor(
+        y_bounds=(0, 400), epsilon=1.0, delta=1e-5, likelihood="poisson", max_change=1
+    )
+    model.fit(place, cases, exposure=people)
+    figure = style.new_figure(2.9, 7.2)
+    panels = figure.subplots(1, 3, sharex=True, sharey=True)
+    shown = {"true rate (simulated)": rate, "counted, private": cases / people,
+        "released": model.predict(place)}  # fmt: skip
+    limits = {"vmin": 0.0, "vmax": 1000.0 * float(np.quantile(cases / people, 0.99))}
+    for ax, (title, values) in zip(panels, shown.items(), strict=True):
+        dots = ax.scatter(east, north, 9, 1000.0 * values, cmap=style.SEQUENTIAL, **limits)
+        ax.set_aspect("equal")
+        style.set_title(ax, title)
+        style.set_labels(ax, "east (km)", "north (km)" if ax is panels[0] else "")
+    bar = figure.colorbar(dots, ax=panels, pad=0.02)
+    style.set_labels(bar.ax, y="cases per 1,000 people")
+    style.set_title(
+        figure,
+        "The released rates are smooth again and show the cluster\n"
+        "300 areas (dots); protects one person's contribution to one count with "
+        f"{style.budget_text(model.guarantee_.epsilon, model.guarantee_.delta)}.",
+    )
+    save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture, the same bytes for the same figure."""
+    path.write_bytes(style.figure_bytes(figure, path.suffix))

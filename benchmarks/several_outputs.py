@@ -1,7 +1,7 @@
 """Several outputs together or one by one: ``python -m benchmarks.several_outputs [PICTURE]``.
 
 With the name of a picture: what plans expect for 1 to 13 outputs. Without: errors measured on held-out rows: the depth
-and the magnitude of earthquakes, and eight made-up outputs of 400 people. Simulated releases.
+and the magnitude of earthquakes, and eight simulated outputs of 400 people. Simulated releases.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def picture(path: Path) -> None:
     labels = "outputs of every person (K)", "expected error, % of the bounds' width"
     style.set_labels(panel, *labels, room=30)
     style.set_title(
-        panel,
+        figure,
         f"Error to expect of one of several outputs\nPlans for 200 people; all their outputs are protected with {style.budget_text(EPSILON, DELTA)}",
     )
-    style.legend([panel], below=True)
+    style.label_curves(panel)
     path.write_bytes(style.figure_bytes(figure, path.suffix))
 
 

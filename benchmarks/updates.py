@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.updates year FUNCTION`` compares 12 updates at epsilon 1 with one release of all
 rows at epsilon 1/sqrt(12). ``refine FUNCTION`` compares a fit and a refinement with one release at the
-composed budget. ``picture`` draws docs/pictures/updates.png. Simulated noise, fresh data sets.
+composed budget. ``picture`` draws docs/pictures/updates.svg. Simulated noise, fresh data sets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from privgp import PrivateGPRegressor
 from privgp.pictures import style
 from privgp.types import Array
 
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "updates.png"
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "updates.svg"
 MONTHS, ROWS, DELTA = 12, 60, 1e-5
 SHOWN = (1, 4, 12)
 
@@ -89,18 +89,18 @@ def picture(path: Path, seed: int = 0) -> None:
     axes = figure.subplots(1, len(SHOWN), sharey=True)
     shown = [model for month, model in enumerate(_kept(truth, seed), 1) if month in SHOWN]
     for ax, month, (mean, low, high) in zip(axes, SHOWN, shown, strict=True):
-        band = "90% range of the function"
+        band = "90% interval of the function"
         ax.fill_between(places[:, 0], low, high, color=style.SKY, alpha=0.4, lw=0, label=band)
         ax.plot(places[:, 0], mean, color=style.BLUE, label="released mean")
         ax.plot(
-            places[:, 0], truth.f(places), "--", color=style.BLACK, lw=1, label="truth, made up"
+            places[:, 0], truth.f(places), "--", color=style.BLACK, lw=1, label="truth (simulated)"
         )
         after = f"after {month} month{'s' if month > 1 else ''}, {month * ROWS} people"
         style.set_title(ax, after)
         style.set_labels(ax, "age (years)", "height (cm)" if month == SHOWN[0] else "")
     axes[0].set_ylim(40, 200)
     style.legend([axes[0]], below=True, columns=3)
-    figure.savefig(path, dpi=110)
+    path.write_bytes(style.figure_bytes(figure, path.suffix))
 
 
 def _kept(truth: Truth, seed: int) -> Iterator[tuple[Array, Array, Array]]:

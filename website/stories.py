@@ -37,8 +37,8 @@ def draw(story: Path) -> str:
     """Execute a notebook and keep its text outputs and its picture; what it printed."""
     with tempfile.TemporaryDirectory() as folder:
         notebook = execute(story, Path(folder))
-        made = Path(folder) / f"{story.stem}.png"
-        copyfile(made, DOCS / "pictures" / f"story-{story.stem}.png")
+        made = Path(folder) / f"{story.stem}.svg"
+        copyfile(made, DOCS / "pictures" / f"story-{story.stem}.svg")
     printed = ""
     for cell in [cell for cell in notebook.cells if cell.cell_type == "code"]:
         said = "".join(map(text_of, cell.outputs))

@@ -38,7 +38,7 @@ def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True)
     set_title(
         figure,
-        f"{ATTACK} on one released path of made-up data\n"
+        f"{ATTACK} on one released path of simulated data\n"
         f"Mean of {_seeds(found)}, band one std; σ: scale of the prior",
     )
     for sigma, colour, mark in zip(_sigmas(found), COLOURS, MARKS, strict=False):
@@ -60,7 +60,7 @@ def epsilon_by_ridge(sigmas: Sequence[float]) -> Figure:
     """Epsilon against r: the paper's bounds solid, the sharper ones dashed."""
     figure = new_figure(3.6, 4.5)
     ax = figure.subplots()
-    set_title(ax, "What a ridge promises")
+    set_title(ax, "What a ridge guarantees")
     ridges = np.geomspace(0.1, 5.0, 25)
     for sigma, colour in zip(sigmas, COLOURS, strict=False):
         for paper, line, _ in BOUNDS:
@@ -86,7 +86,7 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     left, right = figure.subplots(1, 2)
     set_title(
         figure,
-        f"{ATTACK} that sees many paths of made-up data\nMean of {_seeds(found)}, band one std",
+        f"{ATTACK} that sees many paths of simulated data\nMean of {_seeds(found)}, band one std",
     )
     finite = sorted((s for s in found if s.paths != math.inf), key=lambda s: s.paths)
     counts = [s.paths for s in finite]
@@ -113,7 +113,7 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     set_labels(left, "number of paths", _success(rate))
     set_labels(right, "number of paths", f"ε at δ = {DELTA:g}")
     set_title(left, "success of the attack")
-    set_title(right, "what is promised")
+    set_title(right, "what is guaranteed")
     legend([left, right], below=True, columns=3)
     return figure
 

@@ -40,7 +40,7 @@ class Setting:
 
     @cache  # noqa: B019 (a few dozen frozen values)
     def epsilon(self, *, paper: bool) -> float:
-        """What L paths promise at delta = 0.05: as printed, or with the sharper bounds."""
+        """What L paths guarantee at delta = 0.05: as printed, or with the sharper bounds."""
         if self.paths == math.inf:
             return math.inf
         centred = self.sigma == math.inf
@@ -76,8 +76,10 @@ def attack(setting: Setting, sides: Sides, rng: np.random.Generator) -> Membersh
         for mean, var in sides
     ]
     laws = fit_laws(seen[0], seen[1], 1.0)
-    facts = {"n": RECORDS, "n_paths": float(setting.paths), "shadows": len(sides[0][0])}
-    return measure_success(laws, seen[1], seen[2], seen[3], RATES, FAILURE, promise=None, **facts)
+    return measure_success(
+        laws, seen[1], seen[2], seen[3], RATES, FAILURE, None,
+        n=RECORDS, n_paths=float(setting.paths), shadows=len(sides[0][0]),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

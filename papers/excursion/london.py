@@ -17,8 +17,7 @@ from scipy.spatial.distance import cdist
 
 from papers.excursion.tasks import best_cutoff, overlap, posteriors
 from papers.shared.data import MissingData
-from privgp.models.function.tune import ExcursionTask, Tuned, tune_for
-from privgp.plan.functions.tuning import PriorDraws
+from privgp.models.function.tune import ExcursionTask, PriorDraws, Tuned, tune_for
 from privgp.types import Array
 
 FILE, THRESHOLD, CLIP = "london_prices.csv.gz", 13.0, 1.0

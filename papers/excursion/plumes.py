@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from papers.excursion.rows import Release, Row
 from papers.excursion.tasks import overlap, paths_of, plume_draws, posteriors
 from papers.shared.report import Result, Section
+from privgp.models.function.tune import PriorDraws
 from privgp.pictures import style as style
-from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 
 SIDE, PATHS, SEED = 41, 3, 7
 GREY = "#CCCCCC"
 LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.ORANGE, ":"))
-WHAT = "Where made-up fields of two plumes over the unit square are above their threshold"
+WHAT = "Where simulated fields of two plumes over the unit square are above their threshold"
 OVERLAP = "an overlap of 1 with its true set is perfect"
 
 

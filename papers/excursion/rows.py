@@ -27,21 +27,25 @@ from papers.excursion.printed import (
     Cell,
 )
 from papers.excursion.tasks import (
+    GRID,
     Judged,
+    Known,
     best_cutoff,
     best_smoothing,
+    first,
     line_draws,
     overlap,
     path_overlaps,
     plume_draws,
     posteriors,
+    thin,
 )
 from privgp.models.function.tune import ExcursionTask, Tuned, tune_for
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.plan.functions.tuning import PriorDraws
 from privgp.types import Array
 
 BUDGET, ROUNDS = 10.0, 2
+TUNED_POINTS = 100  # of those on which a function is known, for the cross-entropy of settings
 SCRIPT_FILTER = 2.0 / 60.0
 # Bounds are proportional to the outputs': the scripts' bound is the lemma's for outputs within this.
 SCRIPT_REACH = math.sqrt(0.5)
@@ -89,15 +93,15 @@ class Setting:
         box = [(0.0, 1.0)] * (2 if self.side else 1)
         return {"domain": box, "y_bounds": (-1.0, 1.0), "delta": self.delta}
 
-    def points(self, count: int) -> int:
-        """On how many points this many functions are known."""
-        return self.side**2 or (200 if count > 150 else 100)
+    @property
+    def points(self) -> tuple[int, int]:
+        """On how many points settings are tuned, and on how many sets are judged."""
+        return (self.side**2, self.side**2) if self.side else (TUNED_POINTS, GRID)
 
-    def draw(self, count: int, rng: np.random.Generator) -> PriorDraws:
+    def draw(self, count: int, rng: np.random.Generator) -> Known:
         if self.side:
             return plume_draws(count, self.records, self.noise, self.side, rng)
-        points = self.points(count)
-        return line_draws(count, self.records, self.noise, points, rng, author_rule=True)
+        return line_draws(count, self.records, self.noise, GRID, rng, author_rule=True)
 
     def run(self) -> Row:
         return judged(self)
@@ -133,9 +137,10 @@ class Row:
 def judged(setting: Setting) -> Row:
     """Tune on some draws, choose cutoff and filters on others, judge on a third lot."""
     rng, effort = np.random.default_rng(20260616), setting.effort
-    known, chosen, fresh = (
+    drawn, chosen, fresh = (
         setting.draw(n, rng) for n in (effort.tuned, effort.chosen, effort.judged)
     )
+    known = thin(drawn, setting.points[0])
     entropy, one_path = ExcursionTask(score="cross-entropy"), ExcursionTask(score="path")
 
     ranges = PLANE_SEARCH if setting.side else LINE_SEARCH
@@ -190,7 +195,7 @@ def _private(posterior: Judged, found: tuple[Array, Array], best: Array) -> dict
 
 
 def _regressor(
-    draws: PriorDraws, setting: Setting, ours: Release, rng: np.random.Generator
+    draws: Known, setting: Setting, ours: Release, rng: np.random.Generator
 ) -> tuple[float, float]:
     """The same sets from PrivateGPRegressor(protect="records") at the same budget, and from paths."""
     count = min(setting.effort.fitted, len(draws.truth))
@@ -201,8 +206,6 @@ def _regressor(
             delta=setting.delta, random_state=j,
         ).fit(draws.inputs[j], draws.outputs[j])  # fmt: skip
         found.append(overlap(model.predict(draws.points) >= 0.0, draws.truth[j] >= 0.0))
-    same = PriorDraws(
-        draws.inputs[:count], draws.outputs[:count], draws.points, draws.truth[:count]
-    )
+    same = first(draws, count)
     means, _ = path_overlaps(same, ours.tuned, setting.effort.repeats, ours.smoothing, rng)
     return float(np.median(found)), float(np.median(means))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privgp.gp.kernels.evaluate import evaluate
-from privgp.models.function.tune import ExcursionTask, Tuned
+from papers.excursion.posteriors import FieldDraws, LineDraws
+from privgp.models.function.tune import ExcursionTask, PriorDraws, Tuned
 from privgp.models.paths import smooth_paths
-from privgp.plan.functions.tuning import ManyPosteriors, PriorDraws
 from privgp.types import Array
 
-CHUNK = 25
-NUGGET = 1e-8
+Drawn = TypeVar("Drawn", bound=PriorDraws)
+Known = LineDraws | FieldDraws  # whose paths are drawn
+CHUNK = 100
 CUTOFFS = np.linspace(0.2, 0.8, 25)
 GRID = 800  # points on which the author's rule looks at a function
 PLUME_WIDTHS, STEEPNESS = (0.20, 0.35), 5.0
@@ -32,7 +32,7 @@ def line_draws(
     rng: np.random.Generator,
     *,
     author_rule: bool = False,
-) -> PriorDraws:
+) -> LineDraws:
     """Paths of the exponential kernel on [0, 1] scaled to height 1 - M, outputs with noise in +-M.
 
     Parameters
@@ -59,7 +59,7 @@ def line_draws(
         found.append((some.inputs[good], some.outputs[good], some.truth[good, ::step]))
         rest -= len(good)
     inputs, outputs, truth = (np.concatenate(part) for part in zip(*found, strict=True))
-    return PriorDraws(inputs, outputs, some.points[::step], truth)
+    return LineDraws(inputs, outputs, some.points[::step], truth)
 
 
 def rejected(truth: Array) -> NDArray[np.bool_]:
@@ -87,7 +87,7 @@ def rejected(truth: Array) -> NDArray[np.bool_]:
 
 def _lines(
     count: int, records: int, noise: float, points: int, rng: np.random.Generator
-) -> PriorDraws:
+) -> LineDraws:
     grid = np.linspace(0.0, 1.0, points)
     inputs = rng.random((count, records))
     where = np.hstack([np.broadcast_to(grid, (count, points)), inputs])
@@ -101,12 +101,12 @@ def _lines(
     np.put_along_axis(paths, order, values, axis=1)
     paths *= (1.0 - noise) / np.abs(paths).max(axis=1, keepdims=True)
     outputs = paths[:, points:] + rng.uniform(-noise, noise, (count, records))
-    return PriorDraws(inputs[..., None], outputs, grid[:, None], paths[:, :points])
+    return LineDraws(inputs[..., None], outputs, grid[:, None], paths[:, :points])
 
 
 def plume_draws(
     count: int, records: int, noise: float, side: int, rng: np.random.Generator
-) -> PriorDraws:
+) -> FieldDraws:
     """Two broad plumes on the unit square through a sigmoid, scaled to +-(1 - M), noise in +-M.
 
     The paper leaves widths, amplitudes and steepness open. Widths and steepness are the defaults of
@@ -129,7 +129,7 @@ def plume_draws(
         f = (1.0 - noise) * np.clip(2.0 * (g - low) / (high - low) - 1.0, -1.0, 1.0)
         truth.append(f[: len(grid)])
         outputs.append(f[len(grid) :] + rng.uniform(-noise, noise, records))
-    return PriorDraws(inputs, np.array(outputs), grid, np.array(truth))
+    return FieldDraws(inputs, np.array(outputs), grid, np.array(truth))
 
 
 def overlap(found: Any, truth: Any) -> Array:
@@ -157,7 +157,7 @@ def posteriors(draws: PriorDraws, tuned: Tuned) -> Judged:
     unit, entropy = tuned.paths.kernel.k2, ExcursionTask(score="cross-entropy")
     found = []
     for part in _parts(draws):
-        many = ManyPosteriors(part, unit)
+        many = part.posteriors(unit)
         mean, variance = many.at(tuned.regularisation**2)
         std = tuned.scale * np.sqrt(variance)
         loss = entropy.loss(mean, std, part.truth)
@@ -172,22 +172,12 @@ def best_cutoff(draws: PriorDraws, tuned: Tuned) -> float:
 
 
 def paths_of(
-    part: PriorDraws, tuned: Tuned, repeats: int, smoothing: float | None, rng: np.random.Generator
+    part: Known, tuned: Tuned, repeats: int, smoothing: float | None, rng: np.random.Generator
 ) -> Array:
     """Posterior sample paths of every draw, (draws, repeats, points)."""
-    kernel, noise = tuned.paths.kernel, (tuned.regularisation * tuned.scale) ** 2
-    prior = evaluate(kernel, part.points)
-    prior[np.diag_indices_from(prior)] += NUGGET * prior[0, 0]
-    grams = np.stack([evaluate(kernel, X) for X in part.inputs])
-    grams[:, np.arange(part.records), np.arange(part.records)] += noise
-    cross = np.stack([evaluate(kernel, X, part.points) for X in part.inputs])
-    half = np.linalg.solve(np.linalg.cholesky(grams), np.concatenate(
-        [cross, part.outputs[..., None]], axis=2))  # fmt: skip
-    half, outputs = half[..., :-1], half[..., -1]
-    mean = np.einsum("jnt,jn->jt", half, outputs)
-    root = np.linalg.cholesky(prior - half.transpose(0, 2, 1) @ half)
-    normals = rng.standard_normal((len(mean), len(part.points), repeats))
-    paths = (mean[..., None] + root @ normals).transpose(0, 2, 1)
+    many, ridge = part.posteriors(tuned.paths.kernel.k2), tuned.regularisation**2
+    mean, _ = many.at(ridge)
+    paths = mean[:, None, :] + tuned.scale * many.deviations(ridge, repeats, rng)
     if smoothing is None:
         return np.asarray(paths)
     flat = smooth_paths(part.points, paths.reshape(-1, paths.shape[2]), smoothing)
@@ -195,7 +185,7 @@ def paths_of(
 
 
 def path_overlaps(
-    draws: PriorDraws, tuned: Tuned, repeats: int, smoothing: float | None, rng: np.random.Generator
+    draws: Known, tuned: Tuned, repeats: int, smoothing: float | None, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Mean and std over ``repeats`` single paths of what their sets recover, each (draws,)."""
     means, stds = [], []
@@ -208,13 +198,29 @@ def path_overlaps(
 
 
 def best_smoothing(
-    draws: PriorDraws, tuned: Tuned, choices: tuple[float | None, ...], rng: np.random.Generator
+    draws: Known, tuned: Tuned, choices: tuple[float | None, ...], rng: np.random.Generator
 ) -> float | None:
     """The filter with which single paths recover the most of these draws."""
     return max(choices, key=lambda s: path_overlaps(draws, tuned, 5, s, rng)[0].mean())
 
 
-def _parts(draws: PriorDraws) -> Iterator[PriorDraws]:
+def first(draws: Drawn, count: int) -> Drawn:
+    """The first few of the draws."""
+    return _cut(draws, slice(0, count))
+
+
+def thin(draws: Drawn, points: int) -> Drawn:
+    """The same draws on this many of their points, evenly spaced."""
+    step = len(draws.points) // points
+    return replace(draws, points=draws.points[::step], truth=draws.truth[:, ::step])
+
+
+def _parts(draws: Drawn) -> Iterator[Drawn]:
     for start in range(0, len(draws.truth), CHUNK):
-        cut = slice(start, start + CHUNK)
-        yield PriorDraws(draws.inputs[cut], draws.outputs[cut], draws.points, draws.truth[cut])
+        yield _cut(draws, slice(start, start + CHUNK))
+
+
+def _cut(draws: Drawn, cut: slice) -> Drawn:
+    return replace(
+        draws, inputs=draws.inputs[cut], outputs=draws.outputs[cut], truth=draws.truth[cut]
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.input_maps import collapse
+from privgp.gp.priors import collapse
 from privgp.gp.smoothers import exact_smoother
 from privgp.plan.designs.workload import design
 from privgp.privacy.budget import gaussian_delta, gaussian_multiplier

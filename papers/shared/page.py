@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import base64
-import io
 import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-import matplotlib
 from matplotlib.figure import Figure
 
 from papers.shared.report import Report, Result, Section, Table
+from privgp.pictures.style import figure_bytes
 from privgp.types import STAMP
 
-DPI = 110
-SIMULATED = f"{STAMP}: every release on this page is simulated, on public or made-up data."
+SIMULATED = f"{STAMP}: every release on this page is simulated, on public or simulated data."
 
 _STYLE = """
 body { font: 11pt/1.45 Georgia, serif; color: #111; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
@@ -105,11 +103,8 @@ def _table(table: Table) -> str:
 
 
 def _picture(figure: Figure, title: str) -> str:
-    buffer = io.BytesIO()
-    with matplotlib.rc_context():
-        figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return f'<img alt="{escape(title)}" src="data:image/png;base64,{data}">'
+    data = base64.b64encode(figure_bytes(figure, ".svg")).decode("ascii")
+    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def _finite(value: float | None) -> float | None:

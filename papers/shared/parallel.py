@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privgp import audit
+    from privgp.errors import BudgetExceeded, LedgerError, LedgerTampered
     from privgp.gp.kernels.varying import VaryingLengthscale
     from privgp.ledger.account import Account
-    from privgp.ledger.errors import BudgetExceeded, LedgerError, LedgerTampered
     from privgp.ledger.ledger import Ledger
     from privgp.models.binned import BinnedGP, BinnedMeans
     from privgp.models.bounds import PrivateBounds, private_bounds
@@ -68,14 +68,14 @@ _HOMES = {
     "Account": "privgp.ledger.account",
     "BinnedGP": "privgp.models.binned",
     "BinnedMeans": "privgp.models.binned",
-    "BudgetExceeded": "privgp.ledger.errors",
+    "BudgetExceeded": "privgp.errors",
     "Client": "privgp.server.client",
     "Count": "privgp.question.outcomes",
     "Guarantee": "privgp.privacy.guarantee",
     "Label": "privgp.question.outcomes",
     "Ledger": "privgp.ledger.ledger",
-    "LedgerError": "privgp.ledger.errors",
-    "LedgerTampered": "privgp.ledger.errors",
+    "LedgerError": "privgp.errors",
+    "LedgerTampered": "privgp.errors",
     "Number": "privgp.question.outcomes",
     "Plan": "privgp.plan.plan",
     "PosteriorPaths": "privgp.models.paths",

@@ -39,16 +39,15 @@ class Payer:
         Public facts about a first fit. A later fit with one of them warns; empty: no fit does.
     fingerprint : str or None
         The fingerprint of the public inputs, for the ledger.
-    receipt : mapping or None
-        The receipt of an earlier charge for the same draw: nothing is charged if the account
-        has it, for the same guarantee.
+    key : str or None
+        Under which a draw that goes on later is charged once; nobody else may know it.
 
     """
 
     account: Account | None
     marks: frozenset[Hashable] = frozenset()
     fingerprint: str | None = None
-    receipt: Receipt | None = None
+    key: str | None = None
 
 
 def publish(
@@ -98,22 +97,19 @@ def publish(
 def _charge(guarantee: Guarantee, payer: Payer) -> Receipt | None:
     """Charge the account and return the receipt; warn of a fit that repeats another."""
     account, fits = payer.account, FITS.get()
-    given = payer.receipt or {}
-    if account is not None and given and account.has_charge(given.get("head"), guarantee):
-        return given
     marks = frozenset[Hashable]() if guarantee.is_simulation else payer.marks
     fits.warn_of(marks)
-    receipt = None if account is None else _receipt(account, guarantee, payer.fingerprint)
+    receipt = None if account is None else _receipt(account, guarantee, payer)
     fits.marks |= marks
     return receipt
 
 
-def _receipt(account: Account, guarantee: Guarantee, public: str | None) -> Receipt:
-    from privgp.ledger.errors import BudgetExceeded, ChargeRefused  # slow to import
+def _receipt(account: Account, guarantee: Guarantee, payer: Payer) -> Receipt:
+    from privgp.errors import BudgetExceeded, ChargeRefused  # slow to import
     from privgp.ledger.signing import SIGNATURE, state_entry
 
     try:
-        entry = account.charge(guarantee, fingerprint=public)
+        entry = account.charge(guarantee, payer.key, fingerprint=payer.fingerprint)
     except ChargeRefused as refused:
         if _in_model_selection():
             raise BudgetExceeded(*refused.args) from None

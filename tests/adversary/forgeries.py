@@ -218,6 +218,26 @@ def _reached(strategy: Any, V: Any, E: Any, people: list[np.ndarray]) -> list[fl
     return reached
 
 
+def distance_of_points(strategy: OutputSums) -> Exact:
+    """How far one point moves the numbers when it leaves one bin for another: both counts change, each by
+    half of the stated change, from wherever they are."""
+    E = fractions(strategy.energy_shares) * Fraction(strategy.energy_weight)
+    (V, E), exponent = together(columns_of(strategy), E)
+    far = strategy.change / 2.0
+    squares = [far * (far + 2.0 * u) for u in (-1.0, far / -2.0, 1.0 - far)]
+    most = 0.0
+    for one, other in product(range(V.shape[1]), repeat=2):
+        sums = far * (V[:, one] - V[:, other])
+        for rise, fall in product(squares, repeat=2):
+            numbers = np.append(sums, E[one] * rise - E[other] * fall)
+            most = (
+                max(most, float(np.linalg.norm(numbers, order_of(strategy))))
+                if one != other
+                else most
+            )
+    return Exact(most, exponent)
+
+
 def _ways(choices: int, rows: int) -> np.ndarray:
     """The choices of several rows, (ways, rows): all of them, or some of very many."""
     if choices**rows <= MOST_WAYS:
@@ -304,6 +324,15 @@ def _(strategy: Features) -> Exact:
     ])  # fmt: skip
     apart = flat[:, None, :] - flat[None, :, :]
     return Exact([float(np.linalg.norm(apart, axis=2).max())], exponent)
+
+
+def in_stages(noises: Any) -> Any:
+    """One noise that hides as much as noise in several stages, each of which may depend on those before."""
+    if noises[0].pure:
+        return dataclasses.replace(noises[0], scale=1.0 / sum(1.0 / each.scale for each in noises))
+    return dataclasses.replace(
+        noises[0], std=1.0 / math.hypot(*(1.0 / each.std for each in noises))
+    )
 
 
 def keeps(noise: Any, moved: Exact, epsilon: float, delta: float) -> bool:

@@ -12,18 +12,25 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.gaussian_process.kernels import RBF
 
-from privgp import PosteriorPaths, PrivateFunction, PrivateGPClassifier, PrivateGPRegressor
+from privgp import (
+    PosteriorPaths,
+    PrivateFunction,
+    PrivateGPClassifier,
+    PrivateGPDensity,
+    PrivateGPRegressor,
+)
+from privgp.errors import LedgerTampered
 from privgp.gp.growing import NUGGET
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.registry import KERNELS
 from privgp.ledger.chain import Entry, Opened, check, seal_row
-from privgp.ledger.errors import LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.plan import CODEC, unpack_plan
@@ -42,7 +49,9 @@ from tests.adversary.forgeries import (
     ROUNDING,
     Exact,
     distance,
+    distance_of_points,
     forge,
+    in_stages,
     keeps,
     leaves,
     put,
@@ -99,23 +108,70 @@ def test_no_forged_strategy_moves_further_than_it_states(kind: str) -> None:
 X = np.random.default_rng(0).uniform(size=(9, 1))
 WHO = np.repeat(np.arange(3), 3)
 RECORDS = {"protect": "records", "x_bounds": ((0, 1),), "mechanism": "gaussian"}
-PLANS: dict[str, Any] = {
-    "sums": (PrivateGPRegressor, {"y_bounds": (-1, 1), "mechanism": "gaussian"}, None),
-    "sums of people": (PrivateGPRegressor, {"y_bounds": (-1, 1), "mechanism": "gaussian"}, WHO),
-    "groups": (PrivateGPRegressor, {"y_bounds": (-1, 1), "mechanism": "laplace"}, None),
-    "classes": (PrivateGPClassifier, {"classes": [0, 1, 2], "mechanism": "gaussian"}, None),
-    "joint": (PrivateGPRegressor, {"y_bounds": ((-1, 1),) * 2, "mechanism": "gaussian"}, None),
-    "joint groups": (PrivateGPRegressor, {"y_bounds": ((-1, 1),) * 2, "mechanism": "laplace"}, WHO),
-    "bins": (PrivateGPRegressor, {"y_bounds": (-1, 1), **RECORDS}, None),
-    "bins of classes": (PrivateGPClassifier, {"classes": [0, 1, 2], **RECORDS}, None),
+POINTS = {
+    "x_bounds": ((0, 1),),
+    "bins": 4,
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "hyperparameters": "fixed",
 }
+LAWS = {"mechanism": "gaussian"}, {"mechanism": "laplace"}
+WEIGHTS = {"sample_weight": np.tile([4.0, 1.0, 0.3], 3)}
+COUNTS = {"y_bounds": (0, 9), "likelihood": "poisson", "max_change": 2}
+PLANS: dict[str, Any] = {
+    "sums": (PrivateGPRegressor, {"y_bounds": (-1, 1), **LAWS[0]}, {}),
+    "sums of people": (PrivateGPRegressor, {"y_bounds": (-1, 1), **LAWS[0]}, {"groups": WHO}),
+    "groups": (PrivateGPRegressor, {"y_bounds": (-1, 1), **LAWS[1]}, {}),
+    "classes": (PrivateGPClassifier, {"classes": [0, 1, 2], **LAWS[0]}, {}),
+    "joint": (PrivateGPRegressor, {"y_bounds": ((-1, 1),) * 2, **LAWS[0]}, {}),
+    "joint groups": (PrivateGPRegressor, {"y_bounds": ((-1, 1),) * 2, **LAWS[1]}, {"groups": WHO}),
+    "bins": (PrivateGPRegressor, {"y_bounds": (-1, 1), **RECORDS}, {}),
+    "bins of classes": (PrivateGPClassifier, {"classes": [0, 1, 2], **RECORDS}, {}),
+    "counts": (PrivateGPRegressor, {**COUNTS, **LAWS[1]}, {"exposure": np.linspace(1.0, 2.0, 9)}),
+    "noise by row": (
+        PrivateGPRegressor,
+        {"y_bounds": (-1, 1), "noise_variance": np.linspace(0.1, 0.3, 9), **LAWS[0]},
+        {},
+    ),
+}
+for law in LAWS:
+    name, bounds = law["mechanism"], {"y_bounds": (-1, 1), **law}
+    PLANS |= {
+        f"weights, {name}": (PrivateGPRegressor, bounds, WEIGHTS),
+        f"weights of people, {name}": (PrivateGPRegressor, bounds, {"groups": WHO, **WEIGHTS}),
+        f"stages, {name}": (PrivateGPRegressor, {**bounds, "residuals": "always"}, WEIGHTS),
+        f"stages of a tally, {name}": (
+            PrivateGPRegressor,
+            {**bounds, "residuals": "always"},
+            {"groups": WHO, **WEIGHTS},
+        ),
+        f"tally, {name}": (PrivateGPRegressor, bounds, WEIGHTS),
+        f"tally of people, {name}": (PrivateGPRegressor, bounds, {"groups": WHO, **WEIGHTS}),
+        f"points, {name}": (PrivateGPDensity, {**POINTS, **law}, {}),
+    }
 
 
 @cache
 def planned(kind: str) -> Any:
-    estimator, asked, people = PLANS[kind]
+    estimator, asked, given = PLANS[kind]
+    if estimator is PrivateGPDensity:
+        return estimator(**asked).plan(3)
     fixed = {"kernel": RBF(0.3), "hyperparameters": "fixed", "epsilon": 1.0, "delta": 1e-6}
-    return estimator(**fixed, **asked).plan(X, groups=people)
+    many = 5 if "tally" in kind else len(X)  # rows from which on they are tallied
+    with mock.patch("privgp.models.rows.fit.STREAMED", many):
+        return estimator(**fixed, **asked).plan(X, **given)
+
+
+def moved_by(plan: Any) -> Exact:
+    """How far one person, or one point, moves the exact numbers of a plan."""
+    points = plan.made_for.parameters.estimator == "PrivateGPDensity"
+    return (distance_of_points if points else distance)(plan.strategy)
+
+
+def packed(plan: Any) -> bytes:
+    """The file of a plan with right hashes, whatever it holds."""
+    parts = tuple(replace(part, asked=None) for part in plan.parts)
+    return pack(CODEC.encode(replace(plan, parts=parts)), PLAN)
 
 
 def with_strategy(plan: Any, strategy: Any) -> Any:
@@ -136,10 +192,10 @@ def attacked(strategy: Any) -> Any:
     if isinstance(strategy, JointSums):
         return replace(strategy, parts=tuple(attacked(part) for part in strategy.parts))
     matrix, weights = strategy.matrix.copy(), strategy.row_weights.copy()
-    row = 5
+    row = len(weights) // 2
     mine = (
         [row]
-        if strategy.people is None
+        if strategy.people is None or strategy.tally is not None
         else np.flatnonzero(strategy.people == strategy.people[row])
     )
     matrix[:, strategy.index[mine]] = 0.0
@@ -153,11 +209,23 @@ def test_a_tiny_column_and_a_huge_weight_are_refused(kind: str) -> None:
     """The stated sensitivity was 2 and the real one two million."""
     plan = planned(kind)
     forged = with_strategy(plan, attacked(plan.strategy))
-    assert distance(forged.strategy).log > 20.0
+    assert moved_by(forged).log > 17.0
     with pytest.raises(DamagedFile):
-        unpack_plan(pack(CODEC.encode(forged), PLAN))
+        unpack_plan(packed(forged))
     stated = replace(forged.strategy).sensitivity()  # nor is the norm itself deceived
-    assert distance(forged.strategy).log <= math.log2(stated) + 2.0 * ROUNDING
+    assert moved_by(forged).log <= math.log2(stated) + 2.0 * ROUNDING
+
+
+@pytest.mark.parametrize("points", [2, 4, 16])
+@pytest.mark.parametrize("law", LAWS)
+def test_squares_of_points_are_refused(points: int, law: Any) -> None:
+    """One point that moves changes the squares of two counts: twice as far as was stated."""
+    plan = PrivateGPDensity(**POINTS, **law).plan(points)
+    unpack_plan(packed(plan))
+    squares = replace(plan.strategy, energy_weight=1000.0)
+    assert distance_of_points(squares).log > math.log2(squares.sensitivity()) + 0.05
+    with pytest.raises(DamagedFile):
+        unpack_plan(packed(with_strategy(plan, squares)))
 
 
 @pytest.mark.parametrize("kind", PLANS)
@@ -168,21 +236,22 @@ def test_no_forged_plan_has_too_little_noise(kind: str) -> None:
         rng = generator(kind, number)
         with np.errstate(all="ignore"):
             forged = plan
-            if rng.integers(3):
-                forged = with_strategy(plan, forge(plan.strategy, rng))
-            if rng.integers(2):
-                forged = forge(forged, rng, skip=("functionals", "priors", "kind", "targets"))
             try:
-                read = unpack_plan(pack(CODEC.encode(forged), PLAN))
+                if number and rng.integers(3):
+                    forged = with_strategy(plan, forge(plan.strategy, rng))
+                if number and rng.integers(2):
+                    forged = forge(forged, rng, skip=("functionals", "priors", "kind", "targets"))
+                read = unpack_plan(packed(forged))
             except (ValueError, TypeError, OverflowError):
                 outcomes["refused"] += 1
                 continue
-            moved = distance(read.strategy)
+            moved = moved_by(read)
         told = f"{kind}, {number}: stated {read.strategy.sensitivity():g}, real 2**{moved.log:g}"
         assert moved.log <= math.log2(read.strategy.sensitivity()) + 2.0 * ROUNDING, told
-        assert keeps(read.noise, moved, read.epsilon, read.delta), told
-        assert 2.0**read.noise.exponent <= 2.0**-38 * read.noise.scale, told
+        assert keeps(in_stages(read.noises), moved, read.epsilon, read.delta), told
+        assert all(2.0**each.exponent <= 2.0**-38 * each.scale for each in read.noises), told
         outcomes["accepted"] += 1
+    assert outcomes["accepted"]
     assert outcomes["refused"]
 
 
@@ -361,7 +430,7 @@ def certified(contents: Any) -> Any:
 
 
 def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -> None:
-    """An update adds its own steps to this promise, and weighs rows as the file says."""
+    """An update adds its own steps to this guarantee, and weighs rows as the file says."""
     contents, outcomes = released(tmp_path_factory.mktemp("release")), Counter[str]()
     for number in range(max(50, FORGERIES // 20)):
         rng = generator("release", number)

@@ -1,5 +1,5 @@
 """One record of a private table is replaced by whatever a cell can hold: what the public sees of the
-command is the same, and the exact numbers move no further than promised."""
+command is the same, and the exact numbers move no further than guaranteed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from privgp.command.io import columns
 from privgp.models.rows import fit as records
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.kinds import levels_of
-from privgp.vault.tables import private_rows
+from privgp.vault.table import private_rows
 from tests.adversary.spying import watched
 from tests.command.running import Result, run
 
@@ -132,7 +132,7 @@ def test_whatever_cannot_be_read_is_refused_by_one_sentence(kind: str, tmp_path:
 
 
 def furthest(kind: str, folder: Path) -> float:
-    """How far one record moves what is measured, as a share of what was promised; all else that is
+    """How far one record moves what is measured, as a share of what was guaranteed; all else that is
     said must be the same."""
     columns = INPUTS.get(kind, kind).split(",")
     first, events = released(written(table(), folder), kind)

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from privgp.gp.input_maps import blend_ranks, collapse, spreads
 from privgp.gp.kernels.evaluate import evaluate
+from privgp.gp.priors import blend_ranks, collapse, spreads
 from privgp.gp.smoothers import choose_nodes, exact_smoother, nystrom
 
 

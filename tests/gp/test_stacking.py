@@ -12,8 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from privgp import PrivateGPRegressor
 from privgp.gp.inference.evidence import condition
-from privgp.gp.inference.laplace_noise import find_sites
-from privgp.gp.measurement import Functionals, Measurement
+from privgp.gp.measurement import Functionals, Measurement, find_sites
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.stacking import MOST_NODES, Stacked, _interpolation, on_common_nodes, sums_behind
 

@@ -8,7 +8,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from privgp.gp.surrogate import Hyperprior, Surrogate, known_prior, robust_prior
-from privgp.plan.search.space import (
+from privgp.plan.search.plan import (
     best_setting,
     expected_improvement,
     next_setting,

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.house.source import PACKAGE, SOURCE, House, room_of, within
 
 ORDER = (
-    "errors", "types", "storage", "pictures", "engine", "tables", "gp", "privacy", "question", "plan", "vault", "release", "ledger",
+    "errors", "limits", "types", "storage", "pictures", "engine", "tables", "gp", "privacy", "question", "plan", "vault", "release", "ledger",
     "publish", "models", "audit", "server", "command",
 )  # fmt: skip
 ALONE = ("storage", "pictures")  # know no other room than types
@@ -38,7 +38,7 @@ def upward_imports(house: House) -> set[tuple[str, str]]:
             there = room_of(needed)
             # the package itself, which knows its version, stands beside the command
             upwards = rank.get(there, len(ORDER) - 1) > rank[here]
-            if upwards or (here in ALONE and there not in (here, "errors", "types")):
+            if upwards or (here in ALONE and there not in (here, "errors", "limits", "types")):
                 found.add((module.name, needed))
     return found
 

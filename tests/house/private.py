@@ -49,7 +49,7 @@ TRUSTED_PARAMETERS = {
 PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no private values
 # Functions that take public columns out of a table.
 READERS = {
-    "input_columns", "identifiers", "columns", "public_columns", "public_rows", "kept_columns",
+    "input_columns", "identifiers", "columns", "public_columns", "public_rows", "columns_to_keep",
     "null_words",
 }  # fmt: skip
 # Functions of the vault whose result may be published: noise or a private choice is in it, or it is

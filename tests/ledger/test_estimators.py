@@ -1,14 +1,17 @@
-"""Every estimator charges before it draws, for what it then promises, and once."""
+"""Every estimator charges before it draws, for what it then guarantees, and once."""
 
 from __future__ import annotations
 
+import json
 import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import Ridge
 
@@ -238,6 +241,24 @@ def test_a_search_that_goes_on_is_not_charged_again(ledger, tmp_path):
     other = ledger.open("others", 1.0, 1e-5)
     on_validation(search.set_params(ledger=other))  # which was never charged
     assert len(other.entries()) == 1
+
+
+def test_a_file_that_says_what_was_paid_is_not_believed(ledger, tmp_path):
+    """A file with the head of a charge, which certificates show, made every further search free."""
+    account, state = ledger.open("small", 0.6, 1e-5), tmp_path / "search.state"
+    search = MADE["bayes"][0]().set_params(ledger=account, state_file=str(state))
+    on_validation(search)
+    begun, told, *_ = state.read_text().splitlines()
+    entry = account.entries()[0]
+    assert json.loads(told)["secret"] not in str(entry)
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    claims = {"charged": {"head": entry.hash}}, {"secret": entry.key}, {"secret": entry.hash}
+    for number, claim in enumerate(claims):
+        path = tmp_path / str(number)
+        path.write_text(f"{begun}\n{json.dumps(claim)}\n")
+        with pytest.raises(BudgetExceeded):
+            on_validation(clone(search).set_params(state_file=str(path)))
+    assert len(account.entries()) == 1
 
 
 def test_the_certificate_names_the_charge_also_from_a_file(ledger, tmp_path):

@@ -15,7 +15,7 @@ import privgp
 from privgp import Ledger, Number, Presence, PrivateGP, PrivateGPDensity, PrivateGPRegressor
 from privgp.plan.bins.points import REPLACED, bins_per_input, count_bounds
 from privgp.vault.measure import exact, measure
-from privgp.vault.tables import seal_counts, seal_rows
+from privgp.vault.table import seal_counts, seal_rows
 
 SETTINGS: dict[str, Any] = {
     "epsilon": 1.0, "delta": 1e-6, "random_state": 0, "hyperparameters": "fixed",

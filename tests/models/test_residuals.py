@@ -175,11 +175,16 @@ def test_what_has_no_second_stage_is_refused_with_the_reason(settings):
         clone(MODEL).set_params(noise_variance=None, **settings).plan(X)
 
 
-def test_too_many_rows_for_memory_are_refused_with_the_reason(monkeypatch):
+def test_many_rows_are_read_twice(monkeypatch):
+    """Grouped sums of residuals: the same two stages as of rows in memory, but for the rounding of cells."""
+    asked = clone(MODEL).set_params(random_state=0)
+    few = clone(asked).fit(X, Y)
     monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 100)
-    with pytest.raises(ValueError, match=r"rows in memory.*docs/proofs/residuals\.md"):
-        clone(MODEL).plan(X)
-    assert clone(MODEL).set_params(residuals="auto").plan(X).residuals is None
+    many = asked.fit(X, Y)
+    assert many.plan_.strategy.tally is not None
+    assert few.plan_.strategy.tally is None
+    assert many.guarantee_.epsilon == few.guarantee_.epsilon
+    assert many.predict(POINTS) == pytest.approx(few.predict(POINTS), abs=0.05)
 
 
 def test_labels_have_no_residuals():

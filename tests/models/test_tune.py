@@ -13,13 +13,13 @@ from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 from privgp import tune_for
 from privgp.models.function.tune import (
     ExcursionTask,
+    ManyPosteriors,
     MaximumTask,
     MeanTask,
     PriorDraws,
     ProbabilityTask,
     draw_datasets,
 )
-from privgp.plan.functions.tuning import ManyPosteriors
 
 RNG = np.random.default_rng(0)
 GRID = np.linspace(0, 1, 25)[:, None]

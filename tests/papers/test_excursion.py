@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import Matern
 
 from papers.excursion import report as excursion
 from papers.excursion import rows
 from papers.excursion.london import ACROSS, London, flats, frame, hexagons, mapped
 from papers.excursion.map import london
+from papers.excursion.posteriors import FieldPosteriors
 from papers.excursion.printed import (
     DIMENSION,
     ENTROPY,
@@ -30,6 +32,7 @@ from papers.excursion.tasks import (
     path_overlaps,
     plume_draws,
     posteriors,
+    thin,
 )
 from papers.shared.data import MissingData
 from papers.shared.report import Request
@@ -238,3 +241,29 @@ def test_a_broken_file_of_sales_is_said_in_one_sentence(tmp_path):
     (tmp_path / "london_prices.csv.gz").write_bytes(b"not a table")
     with pytest.raises(MissingData, match="cannot be read as the table"):
         flats(tmp_path / "london_prices.csv.gz")
+
+
+def test_posteriors_along_a_line_are_those_of_any_kernel():
+    draws = line_draws(6, 15, 0.3, 10, np.random.default_rng(3))
+    for lengthscale, ridge in ((0.08, 0.05**2), (0.3, 1.0), (1.0, 25.0)):
+        kernel = Matern(lengthscale, nu=0.5)
+        line, field = draws.posteriors(kernel), FieldPosteriors(draws, kernel)
+        for here, there in zip(line.at(ridge), field.at(ridge), strict=True):
+            assert here == pytest.approx(there, abs=1e-11)
+        assert line.effective_dimension(ridge) == pytest.approx(field.effective_dimension(ridge))
+        count = 20_000
+        paths = line.deviations(ridge, count, np.random.default_rng(4))
+        exact = field._prior - np.einsum(
+            "jti,jsi->jts", field._crosses / (field._spectra + ridge)[:, None], field._crosses
+        )
+        found = paths.transpose(0, 2, 1) @ paths / count
+        assert np.abs(found - exact).max() < 6.0 * np.sqrt(2.0 / count)
+        assert np.abs(paths.mean(axis=1)).max() < 6.0 / np.sqrt(count)
+
+
+def test_tuning_uses_some_of_the_points_on_which_sets_are_judged():
+    draws = line_draws(2, 5, 0.3, 40, np.random.default_rng(5))
+    few = thin(draws, 10)
+    assert few.points[:, 0] == pytest.approx(draws.points[::4, 0])
+    assert few.truth == pytest.approx(draws.truth[:, ::4])
+    assert isinstance(few, type(draws))

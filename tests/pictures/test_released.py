@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from privgp.pictures import style
 from privgp.pictures.curves import plot_release
 from privgp.pictures.maps import EMPTY, HALF, far_from_inputs
 from privgp.pictures.released import NOISE, TOTAL, Released
@@ -90,18 +91,25 @@ def test_on_given_axes_contours_show_the_uncertainty():
     assert HALF in [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-def test_where_no_inputs_are_the_map_is_hatched():
+def feet(figure: Figure) -> str:
+    return " ".join(text.get_text() for text in figure.texts)
+
+
+def test_where_no_inputs_are_the_map_fades():
     rng = np.random.default_rng(0)
     corner = rng.uniform(0.0, 0.5, size=(200, 2))
     shown = released(2, values=certain, points=21, public_inputs=corner)
     far = far_from_inputs(shown, np.array([[0.25, 0.25], [0.9, 0.9]]))
     assert (far > 1.0).tolist() == [False, True]
     figure = plot_release(shown)
-    assert EMPTY in [text.get_text() for text in figure.legends[0].get_texts()]
-    assert all("/" in each.hatches[0] for ax in figure.axes[:2] for each in ax.collections[:1])
+    assert EMPTY in feet(figure)
+    for ax in figure.axes[:2]:
+        fade = np.asarray(ax.images[1].get_alpha())
+        assert fade[0, 0] == 0.0
+        assert fade[-1, -1] == 1.0
     everywhere = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 15)] * 2), axis=-1).reshape(-1, 2)
     full = plot_release(replace(shown, public_inputs=everywhere))
-    assert EMPTY not in [text.get_text() for text in full.legends[0].get_texts()]
+    assert EMPTY not in feet(full)
     assert far_from_inputs(replace(shown, public_inputs=None), corner) is None
 
 
@@ -153,3 +161,49 @@ def test_a_legend_explains_the_line_and_the_dots_of_one_name():
         assert [text.get_text() for text in legend.get_texts()].count("mean") == 1
         markers = {line.get_marker() for line in legend.findobj(Line2D)}
         assert {"o", "None"} <= markers
+
+
+def test_a_number_and_a_category_have_a_curve_for_every_level():
+    ticks = (None, ("centre", "north", "south"))
+    shown = released(2, values=uncertain, ticks=ticks, names=["hour", "region"], answered=None)
+    figure = plot_release(replace(shown, extent=np.array([[0.0, 1.0], [0.0, 2.0]])))
+    (ax,) = figure.axes
+    curves = labelled(ax)
+    for level, name in enumerate(ticks[1]):
+        line = curves[f"region: {name}"]
+        np.testing.assert_allclose(line.get_ydata(), np.linspace(0.0, 1.0, 7))
+        assert ax.collections[level].get_paths()[0].vertices[:, 1].min() <= -0.1 - level + 1e-12
+    assert ax.get_xlabel() == "hour"
+
+
+def test_names_beside_curves_do_not_overlap():
+    placed = style.spread([0.5, 0.5, 0.52, 0.9], np.array([0.1, 0.2, 0.1, 0.1]))
+    order = np.argsort(placed)
+    gaps = np.diff(placed[order])
+    assert np.all(
+        gaps
+        >= 0.5
+        * (np.array([0.1, 0.2, 0.1, 0.1])[order][1:] + np.array([0.1, 0.2, 0.1, 0.1])[order][:-1])
+        - 1e-9
+    )
+    figure = plot_release(released(1, values=certain))
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) >= 2
+    assert all(text.x0 >= ax.bbox.x1 for text in boxes)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_guarantee_stands_at_the_foot_below_everything_else(count):
+    X = np.random.default_rng(0).uniform(size=(30, count))
+    shown = released(
+        count, values=certain, protection="From 30 rows; protects all", public_inputs=X
+    )
+    figure = plot_release(shown)
+    figure.draw_without_rendering()
+    (foot,) = [text for text in figure.texts if "From 30 rows" in text.get_text()]
+    lowest = [ax.get_tightbbox().y0 for ax in figure.axes]
+    lowest += [legend.get_window_extent().y0 for legend in figure.legends]
+    assert foot.get_window_extent().y1 <= min(lowest) + 1.0
+    assert foot.get_window_extent().y0 >= 0.0

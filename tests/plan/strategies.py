@@ -19,7 +19,7 @@ from privgp.plan.together import JointSums, factors
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, Totals
 from privgp.vault.measure import exact
-from privgp.vault.values import Sealed
+from privgp.vault.values import Sealed, unseal
 
 BOUNDS = (-1.0, 1.0)
 PEOPLE = np.array([0, 0, 0, 1, 1, 2, 3, 4, 5])
@@ -249,7 +249,7 @@ def _exact_tallied(strategy: Any, y: Any) -> np.ndarray:
     tally, kind = strategy.tally, Encoding(BOUNDS, getattr(strategy, "classes", 2))
     rows = ArrayOutcomes(_tallied_rows(tally.people is not None), Sealed(y, len(y)))
     sums = rows.sum_over(tally, [kind], Serial(), None)[:, 1:]
-    return exact(strategy, Totals(sums, tally.bits, tally.rows, kind), BOUNDS)
+    return exact(strategy, Totals(sums, tally.bits, tally.rows, kind, unseal), BOUNDS)
 
 
 def _by_rows(change: Any) -> Any:

@@ -15,7 +15,7 @@ from privgp.gp.kernels.evaluate import variance
 from privgp.gp.measurement import Measurement
 from privgp.plan import accuracy
 from privgp.plan.bins.build import design_models as design_models_of_bins
-from privgp.plan.designs.hypotheses import design_models, several_scales
+from privgp.plan.designs.noise_aware import design_models, several_scales
 
 X = np.random.default_rng(0).uniform(0, 10, (40, 1))
 KERNEL = ConstantKernel(0.3**2) * Matern(3.0, nu=2.5)

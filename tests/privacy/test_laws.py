@@ -15,8 +15,8 @@ from privgp.audit.attacks import NoisyPair, attack_pair
 from privgp.audit.promises import Promise
 from privgp.audit.result import Trial
 from privgp.command.options import Law
-from privgp.plan.parameters import MECHANISMS
 from privgp.privacy.noise import LAWS, PURE, Noise, noise_for
+from privgp.question.parameters import choices
 from privgp.release.certificate import certificate
 from privgp.storage.codec import Codec
 from privgp.vault.measure import PROTECTING, SIMULATED, add_noise
@@ -39,7 +39,7 @@ def density(noise, widest=60.0, steps=400_001):
 
 
 def keeps(noise, factor):
-    """Whether the density times ``factor`` keeps the promise for numbers that move all they can."""
+    """Whether the density times ``factor`` keeps the guarantee for numbers that move all they can."""
     small = noise.with_size(noise.size, factor)
     if noise.pure:
         z = np.linspace(-40 * noise.std, 40 * noise.std, 100_001)
@@ -51,7 +51,7 @@ def keeps(noise, factor):
 
 
 def test_every_list_of_laws_is_this_one():
-    assert MECHANISMS == get_args(Law) == ("auto", *LAWS)
+    assert choices("mechanism") == get_args(Law) == ("auto", *LAWS)
     assert set(PROTECTING) == set(SIMULATED) == set(DENSITIES) == set(LAWS)
 
 

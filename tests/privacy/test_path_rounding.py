@@ -20,10 +20,10 @@ from sklearn.gaussian_process.kernels import (
     Sum,
 )
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF, rounding
 from privgp.gp.growing import cholesky_by_blocks, multiply_by_blocks, solve_by_blocks, sum_error
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import rounding_error
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.plan.functions.paths import PathModel
 from privgp.privacy.path_rounding import (
     MOST_SPREAD,

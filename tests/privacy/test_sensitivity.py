@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
-from privgp.gp.rounding import rounding
+from privgp.gp.arithmetic import rounding
 from privgp.privacy.sensitivity import (
     ENUMERATED_ROWS,
     MAX_ENERGY_WEIGHT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from typer.main import get_command
@@ -12,11 +12,20 @@ from typer.main import get_command
 from privgp import PrivateGP, PrivateGPClassifier, PrivateGPRegressor
 from privgp.command.app import app
 from privgp.gp.links import LABEL_LINKS
-from privgp.plan.inputs.arguments import MOST_INDUCING, MOST_ROWS
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.noise import LAWS
-from privgp.question.parameters import BY_NAME, EVERY, TABLE, check_values, choices, names_of
+from privgp.question.outcomes import REGRESSOR
+from privgp.question.parameters import (
+    BY_NAME,
+    EVERY,
+    TABLE,
+    Choice,
+    Chosen,
+    check_values,
+    choices,
+    names_of,
+)
 from privgp.question.rules import COLUMNS, LABELS, ONE, OUTCOME, RULES, SEVERAL, check_rules
 from privgp.server.declared import Declared, PlanAsked
 
@@ -48,12 +57,22 @@ def test_files_keep_the_parameters_of_the_table() -> None:
             assert each.default == BY_NAME[each.name].default
 
 
+def test_what_is_a_word_or_a_number_is_kept_as_the_table_says() -> None:
+    own = [each for each in TABLE if each.kept and REGRESSOR in each.estimators]
+    plain = {e.name for e in own if e.values is not None and not getattr(e.values, "others", False)}
+    assert {each.name for each in fields(Chosen)} == plain
+    hints = get_type_hints(Chosen, include_extras=True)
+    for name in plain:
+        declared = get_args(hints[name])
+        if isinstance(BY_NAME[name].values, Choice):
+            assert declared == (str, choices(name))
+
+
 def test_words_and_limits_are_those_of_what_uses_them() -> None:
     assert choices("mechanism") == ("auto", *LAWS)
     assert choices("link") == (*LABEL_LINKS,)
     most = {name: getattr(BY_NAME[name].values, "most", None) for name in BY_NAME}
-    assert (most["epsilon"], most["inducing"]) == (MAX_EPSILON, MOST_INDUCING)
-    assert most["most_rows"] <= MOST_ROWS
+    assert most["epsilon"] == MAX_EPSILON
 
 
 def options_of(command: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from privgp.release.exports.geojson import (
+from privgp.release.geojson import (
     Mesh,
     bands_between,
     collection,

@@ -28,7 +28,7 @@ from sklearn.gaussian_process.kernels import (
 from threadpoolctl import threadpool_info
 
 from privgp import PrivateGPRegressor, load
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.models.load import NOTICE
 from privgp.release.certificate import certificate
 from privgp.storage.archive import unpack

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from privgp.release.exports import geojson
+from privgp.release import geojson
 
 LON, LAT = np.linspace(-0.5, 0.25, 7), np.linspace(51.25, 51.75, 5)
 MEAN = np.add.outer(100.0 * LON, LAT)  # tells its place

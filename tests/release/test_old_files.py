@@ -148,7 +148,7 @@ def test_an_old_release_that_was_changed_is_refused(case, tmp_path):
     ("name", "kind", "words"),
     [
         ("function", PrivateFunction, "written by privgp 0.1: ask it with that version"),
-        ("rational", PrivateFunction, "RationalQuadratic kernel, which could break its promise"),
+        ("rational", PrivateFunction, "RationalQuadratic kernel, which could break its guarantee"),
         ("paths", PosteriorPaths, "whose answers could give records away"),
     ],
 )
@@ -158,3 +158,18 @@ def test_old_states_are_refused_with_the_reason(name, kind, words, tmp_path):
     with pytest.raises(DamagedFile, match=words):
         kind.load_state(path)
     assert path.read_bytes() == (FOLDER / path.name).read_bytes()
+
+
+def test_a_guarantee_in_earlier_words_loads_as_it_is_worded_now(tmp_path):
+    """Updated and refined releases said "the same in all" and "measured by itself"."""
+    X, y = np.linspace(0, 1, 12)[:, None], np.linspace(-1, 1, 12)
+    model = PrivateGPRegressor(y_bounds=(-1, 1), epsilon=1.0, delta=1e-5, random_state=0)
+    model.fit(X, y).refine(X, y, 1.0, 1e-6).update(X + 0.01, y)
+    model.save(tmp_path / "now.privgp")
+    members = unpack((tmp_path / "now.privgp").read_bytes())
+    told = members["release.json"]
+    earlier = told.replace(b"were the same in all of them", b"were the same in all")
+    earlier = earlier.replace(b"each measured separately; of", b"each measured by itself; of")
+    assert earlier != told
+    (tmp_path / "old.privgp").write_bytes(pack({**members, "release.json": earlier}))
+    assert load(tmp_path / "old.privgp").guarantee_ == model.guarantee_

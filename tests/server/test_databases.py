@@ -10,8 +10,8 @@ from alembic.script import ScriptDirectory
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
+from privgp.errors import LedgerUnreachable
 from privgp.ledger.database import upgrade
-from privgp.ledger.errors import LedgerUnreachable
 from privgp.ledger.ledger import Ledger
 from privgp.server.app import application
 from privgp.server.store import schema

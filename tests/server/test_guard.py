@@ -8,7 +8,7 @@ import threading
 import pytest
 from sqlalchemy import event
 
-from privgp.ledger.errors import LedgerUnreachable
+from privgp.errors import LedgerUnreachable
 from privgp.server.errors import Refused
 from privgp.server.guard import Guard
 from tests.server.world import ANALYST, CUSTODIAN, NONE, OTHER, running, settings

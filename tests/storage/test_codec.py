@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.gaussian_process.kernels import RBF, Matern
 
-from privgp.gp.input_maps import blend_ranks
 from privgp.gp.kernels.registry import KERNELS
 from privgp.gp.measurement import Functionals
-from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, prior_about
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.storage.archive import DamagedFile, Triangle
 from privgp.storage.codec import MOST_EXPANDED, Codec

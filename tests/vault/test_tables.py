@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from privgp.plan.inputs.inputs import Inputs
 from privgp.tables.kinds import LONGEST_PERIOD, Periodic
-from privgp.vault.tables import WRONG, private_rows
+from privgp.vault.table import WRONG_KINDS, private_rows
 
 COLUMNS: Any = {
     "when": "date",
@@ -67,7 +67,7 @@ def test_whatever_is_wrong_the_sentence_is_the_same(place: int, cell: Any) -> No
     bad = [*GOOD[:place], cell, *GOOD[place + 1 :]]
     with pytest.raises(ValueError, match="X must be a table") as problem:
         private_rows(table([GOOD, tuple(bad)]), INPUTS)
-    assert str(problem.value) == WRONG
+    assert str(problem.value) == WRONG_KINDS
     assert problem.value.__cause__ is None
     assert problem.value.__suppress_context__
 
@@ -118,7 +118,7 @@ def test_a_value_without_a_place_is_refused_when_it_is_read():
     assert np.all(np.isfinite(private_rows({"hour": [0.0, 1.0]}, inputs)))
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="X must be a table") as problem:
         private_rows({"hour": [0.0, 9e307]}, inputs)
-    assert str(problem.value) == WRONG
+    assert str(problem.value) == WRONG_KINDS
 
 
 @pytest.mark.parametrize("period", [1.0 / LONGEST_PERIOD, LONGEST_PERIOD])

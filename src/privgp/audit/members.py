@@ -5,7 +5,6 @@ what either releases at its place, and score fresh releases by the likelihood ra
 import math
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -105,9 +104,10 @@ def membership(
         laws = fit_laws(inside, outside, scale if centred else max(abs(population.output), 1.0))
         fresh = draw(draws, True, 0.6, 0.8), draw(draws, False, 0.8, 1.0)
         tell(1.0, "done")
-    facts: dict[str, Any] = {"n": int(n), "n_paths": float(n_paths), "shadows": int(shadows)}
-    failure = float(failure_probability)
-    return measure_success(laws, outside, *fresh, rates, failure, promise=allowed, **facts)
+    return measure_success(
+        laws, outside, *fresh, rates, float(failure_probability), allowed,
+        n=int(n), n_paths=float(n_paths), shadows=int(shadows),
+    )  # fmt: skip
 
 
 def draw_release(

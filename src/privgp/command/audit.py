@@ -1,4 +1,4 @@
-"""``privgp audit``: attacks on the promises, on public inputs and simulated outputs."""
+"""``privgp audit``: attacks on the guarantees, on public inputs and simulated outputs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ DATA_HELP = (
 NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the attack finds it."
 KERNEL_HELP = "A kernel of one input, or a text file that holds it; exp(1) with a noise variance of 0.04 by default."
 SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
-INPUTS_HELP = "Public columns of DATA to predict from."
 PATHS_HELP = "The number of paths released; inf for the exact posterior."
 RECORD_HELP = "The record whose membership is asked for."
 DOMAIN_HELP = "The range of the simulated inputs."
@@ -57,19 +56,16 @@ Mechanism = Literal[
     "outputs", "labels", "counts", "several", "records", "features", "function", "paths", "scores",
     "permute-and-flip", "exponential",
 ]  # fmt: skip
+ATTACKED = "inputs bounds epsilon delta groups kernel noise_variance targets objective reconstruct"
 AT_PUBLIC_INPUTS = ("outputs", "labels", "counts", "several", "function")
 
 
-@o.take_options(
-    o.ReleaseOptions,
-    only="bounds epsilon delta groups kernel noise_variance targets objective reconstruct",
-    bounds=(0.0, 1.0),
-    epsilon=8.0,
-    delta=0.01,
-)
 def trade_off(
+    asked: Annotated[
+        o.ReleaseOptions,
+        o.pick(ATTACKED, inputs=None, bounds=(0.0, 1.0), epsilon=8.0, delta=0.01),
+    ],
     data: Annotated[Path | None, typer.Argument(metavar="DATA", help=DATA_HELP)] = None,
-    inputs: Annotated[str | None, o.plain(INPUTS_HELP, metavar="A,B")] = None,
     mechanism: Annotated[Mechanism, o.plain("What is attacked.")] = "outputs",
     law: Annotated[o.Law, o.plain("The noise distribution for outputs or records.")] = "gaussian",
     draws: Draws = 5_000,
@@ -78,18 +74,17 @@ def trade_off(
     plot: o.Plot = None,
     force: o.Force = False,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
-    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a promise is broken."""
-    if data is None and (asked["groups"] or inputs not in (None, "x")):
+    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a guarantee is broken."""
+    if data is None and (asked.groups or asked.inputs not in (None, "x")):
         raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
-    if data is not None and not inputs:
+    if data is not None and not asked.inputs:
         raise Refusal("--inputs must name the public columns of DATA.")
     if data is not None and mechanism not in AT_PUBLIC_INPUTS:
         raise Refusal(f"--mechanism {mechanism} protects whole records: leave DATA out.")
     if mechanism == "paths" and noise_scale != 1.0:
         raise Refusal("--noise-scale is not for --mechanism paths.")
-    if asked["groups"] and mechanism not in AT_PUBLIC_INPUTS[:-1]:
+    if asked.groups and mechanism not in AT_PUBLIC_INPUTS[:-1]:
         raise Refusal(f"--groups goes with --mechanism {', '.join(AT_PUBLIC_INPUTS[:-1])} only.")
     if not 0 < noise_scale < math.inf:
         raise Refusal(f"--noise-scale must be positive, got {noise_scale:g}.")
@@ -99,10 +94,8 @@ def trade_off(
     from privgp.command.io.request import Request, public_computation
     from privgp.tables.cells import FILL_IN
 
-    request = Request(
-        data=data or Path(), inputs=inputs or "x", output=None, mechanism=law,
-        about_missing=FILL_IN, **asked,
-    )  # fmt: skip
+    given = {**vars(asked), "inputs": asked.inputs or "x", "mechanism": law}
+    request = Request(data=data or Path(), output=None, about_missing=FILL_IN, **given)
     request.check()
     X, people = _public(request, made_up=data is None)
     with _show_progress() as telling, public_computation():
@@ -274,7 +267,7 @@ def _public(request: Request, *, made_up: bool) -> tuple[Array, Cells | None]:
 def _report(
     result: TradeOff | Membership, facts: dict[str, object], plot: Path | None, *, as_json: bool
 ) -> None:
-    """Draw and tell; exit with 1 if the promise is broken."""
+    """Draw and tell; exit with 1 if the guarantee is broken."""
     from privgp.command.io.results import picture_lines, write_picture
 
     if plot is not None:

@@ -13,7 +13,6 @@ from privgp.command.io.screen import progress, tell
 
 if TYPE_CHECKING:
     from privgp.models.bounds import PrivateBounds
-    from privgp.tables.source import Source
     from privgp.types import Array
 
 SHARE_HELP = "The share of the values that the bounds should cover."
@@ -26,12 +25,14 @@ EPSILON_HELP = "The budget to spend on the bounds; a tenth of the total is usual
 OUT_HELP = "Also write the bounds and what they guarantee: a .json file; it may be published."
 
 
-@o.take_options(o.ReleaseOptions, only="protect missing delimiter decimal_comma encoding")
 def bounds(
     data: o.ManyData,
     output: o.Output,
     epsilon: Annotated[float, o.privacy(EPSILON_HELP)],
     charge: o.Charge,
+    form: o.NumberForm,
+    protect: o.Protect = "outputs",
+    missing: o.Missing = "refuse",
     share: Annotated[float, o.privacy(SHARE_HELP)] = 0.95,
     low: Annotated[float | None, o.privacy(LOW_HELP)] = None,
     smallest: Annotated[float, o.privacy(SMALLEST_HELP)] = 0.01,
@@ -39,10 +40,8 @@ def bounds(
     out: Annotated[Path | None, o.destination("FILE", OUT_HELP)] = None,
     force: o.Force = False,
     json: o.Json = False,
-    **written: str | bool | None,
 ) -> None:
     """Find bounds of a private column, for custodians who cannot declare them. Spends epsilon."""
-    protect = str(written.pop("protect"))
     check_files([(data, MANY_TABLES)], [(out, (".json",))], force=force)
     from privgp.command.io.accounts import charge_facts
     from privgp.command.io.columns import refuse_questions
@@ -54,7 +53,7 @@ def bounds(
     account = charge.account
     with progress(2) as step:
         step("Reading the column")
-        y = _column(data, output, written)
+        y = _column(data, output, form, drops=missing == "drop")
         step("Counting with noise")
         with guard_budget(epsilon, 0.0) as saved:
             found = private_bounds(
@@ -79,14 +78,13 @@ def bounds(
     charge.note(data)
 
 
-def _column(data: Path, output: str, written: dict[str, str | bool | None]) -> Array:
+def _column(data: Path, output: str, form: o.NumberForm, *, drops: bool) -> Array:
     """The private values; rows without one are left out where that was asked for."""
     from privgp.command.io.columns import check_decimals, output_column, whole_rows
     from privgp.tables.source import Form, load, open_many, open_source
 
-    drops = written.pop("missing") == "drop"
-    form = Form(**written)  # type: ignore[arg-type]
-    source: Source = open_many(data) if is_many(data) else open_source(data, form, [])
+    many = is_many(data)
+    source = open_many(data) if many else open_source(data, Form(**vars(form)), [])
     frame = load(source, [output])
     if drops:
         frame = whole_rows(frame, {})

@@ -1,10 +1,10 @@
-"""``privgp function``: one private function, kept by the curator and asked at any points."""
+"""``privgp function``: one private function, kept by the custodian and asked at any points."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural
@@ -20,8 +20,8 @@ DOMAIN_HELP = f"With --protect records. {o.DOMAIN_HELP}"
 DOMINANCE_HELP = "With --sensitivity varah: the declared dominance of the kernel matrix."
 
 
-@o.take_options(o.ReleaseOptions, only="inputs bounds epsilon delta noise_variance")
 def create(
+    asked: Annotated[o.ReleaseOptions, o.pick("inputs bounds epsilon delta noise_variance")],
     data: o.Data,
     output: o.Output,
     kernel: o.Kernel,
@@ -37,7 +37,6 @@ def create(
     ] = None,
     dominance: Annotated[float | None, o.model(DOMINANCE_HELP)] = None,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Take the data into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
@@ -51,9 +50,8 @@ def create(
     from privgp.models.rows.tables import example_records
     from privgp.tables.cells import FILL_IN
 
-    request = Request(
-        data=data, output=output, mechanism="gaussian", about_missing=FILL_IN, **asked
-    )
+    given = {**vars(asked), "mechanism": "gaussian"}
+    request = Request(data=data, output=output, about_missing=FILL_IN, **given)
     request.check()
     if (protect == "records") != bool(domain):
         raise Refusal("--protect records and --domain go together: give both or neither.")
@@ -134,7 +132,7 @@ def ask(
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
-    """Show what a function promises and how much of it was asked; nothing private."""
+    """Show what a function guarantees and how much of it was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
     from privgp.models.function.estimator import PrivateFunction
 

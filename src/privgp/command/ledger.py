@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from re import fullmatch
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from privgp.command import options as o
 from privgp.command.errors import Failure, Refusal, one_line, plural, refusal
@@ -39,7 +39,7 @@ def open(
     """Open the account of a dataset: one permanent total for all who release it."""
     from privgp.command.io.accounts import OPTIONS, open_ledger
     from privgp.command.io.request import public_computation
-    from privgp.ledger.errors import LedgerError
+    from privgp.errors import LedgerError
     from privgp.ledger.ledger import check_terms
 
     with public_computation(**OPTIONS, reserve="--reserve"):
@@ -49,7 +49,7 @@ def open(
     except LedgerError as problem:
         raise refusal(problem) from None
     line = f"Opened '{dataset}': epsilon = {epsilon:g}, delta = {delta:g}."
-    tell(_facts(account), [line], None, as_json=json)
+    tell(_tell_account(account)[0], [line], None, as_json=json)
 
 
 def show(
@@ -62,9 +62,9 @@ def show(
 
     found = open_ledger(ledger)
     accounts = found.accounts() if dataset is None else [account_in(found, dataset)]
-    facts = [_facts(account) for account in accounts]
-    lines = [line for each in facts for line in _lines(each)]
-    tell({"accounts": facts}, lines or ["There are no accounts."], None, as_json=json)
+    told = [_tell_account(account) for account in accounts]
+    lines = [line for _, each in told for line in each] or ["There are no accounts."]
+    tell({"accounts": [facts for facts, _ in told]}, lines, None, as_json=json)
 
 
 def verify(
@@ -82,7 +82,7 @@ def verify(
         raise Refusal("Give --ledger, or --certificate and --key to check without a ledger.")
     check_files([(certificate, (".json", ".privgp")), (key, (".pem", ".pub"))], [], force=None)
     from privgp.command.io.accounts import open_ledger
-    from privgp.ledger.errors import LedgerError, LedgerTampered
+    from privgp.errors import LedgerError, LedgerTampered
 
     public = None if key is None else open_own(key, Path.read_text)
     lines = []
@@ -133,52 +133,38 @@ def export(
     check_files([], [(out, (".json",))], force=force)
     from privgp.command.io.accounts import open_ledger
 
-    facts = open_ledger(ledger).export()
-    write_json(out, facts)
-    entries = sum(len(account["entries"]) for account in facts["accounts"])
+    found = open_ledger(ledger)
+    write_json(out, found.export())
+    entries = sum(len(account.entries()) for account in found.accounts())
     line = f"Wrote {plural(entries, 'entry').replace('entrys', 'entries')} into {out}."
     tell({"export": out, "entries": entries}, [line], None, as_json=json)
 
 
-def _facts(account: Account) -> dict[str, Any]:
+def _tell_account(account: Account) -> tuple[dict[str, object], list[str]]:
+    """What may be known of an account: for programs, and in lines."""
     from privgp.ledger.filter import decimal_below
-
-    opened = account.opened()
-    return {
-        "dataset": account.dataset,
-        "epsilon": decimal_below(int(opened.epsilon)),
-        "delta": decimal_below(int(opened.delta)),
-        "reserve": decimal_below(int(opened.reserve)),
-        "opened_at": opened.opened_at,
-        "remaining": account.remaining(),
-        "head": account.head,
-        "charges": [
-            {
-                "entry": entry.number,
-                "at": entry.at,
-                "epsilon": promised.epsilon,
-                "delta": promised.delta,
-                "mechanism": promised.mechanism,
-                "simulation": promised.is_simulation,
-            }
-            for entry in account.entries()
-            if (promised := entry.promised) is not None
-        ],
-    }
-
-
-def _lines(facts: dict[str, Any]) -> list[str]:
-    total = f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}"
-    return [
-        f"{facts['dataset']}: {total}; epsilon = {facts['remaining']:.6g} is left.",
-        *(f"  {_line(each)}" for each in facts["charges"]),
-        f"  head {facts['head']}",
-    ]
-
-
-def _line(charge: dict[str, Any]) -> str:
     from privgp.types import STAMP
 
-    stamp = f"{STAMP}: " if charge["simulation"] else ""
-    spent = f"epsilon = {charge['epsilon']:g}, delta = {charge['delta']:g}"
-    return f"{charge['entry']}. {charge['at']}: {stamp}{spent}: {charge['mechanism']}"
+    opened, head, left = account.opened(), account.head, account.remaining()
+    total = {n: decimal_below(int(getattr(opened, n))) for n in ("epsilon", "delta", "reserve")}
+    lines = [
+        f"{account.dataset}: epsilon = {total['epsilon']:g}, delta = {total['delta']:g}; "
+        f"epsilon = {left:.6g} is left."
+    ]
+    charges: list[dict[str, object]] = []
+    for entry in account.entries():
+        promised = entry.promised
+        if promised is None:
+            continue
+        told = {name: getattr(promised, name) for name in ("epsilon", "delta", "mechanism")}
+        charges.append(
+            {"entry": entry.number, "at": entry.at, **told, "simulation": promised.is_simulation}
+        )
+        stamp = f"{STAMP}: " if promised.is_simulation else ""
+        spent = f"epsilon = {promised.epsilon:g}, delta = {promised.delta:g}"
+        lines.append(f"  {entry.number}. {entry.at}: {stamp}{spent}: {promised.mechanism}")
+    facts = {"dataset": account.dataset, **total, "opened_at": opened.opened_at}
+    return {**facts, "remaining": left, "head": head, "charges": charges}, [
+        *lines,
+        f"  head {head}",
+    ]

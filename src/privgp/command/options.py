@@ -3,15 +3,23 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from functools import cached_property, wraps
-from inspect import Parameter, get_annotations, signature
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    Unpack,
+    get_args,
+    get_type_hints,
+)
 
 import typer
-from typer.core import TyperCommand
+from typer.models import OptionInfo
 
-from privgp.command.errors import Refusal, in_options, refuse_given
-from privgp.command.io.screen import FromTyper, show_help
+from privgp.command.errors import in_options, refuse_options
 from privgp.question.parameters import BY_NAME, TABLE
 from privgp.question.parameters import Parameter as Declared
 
@@ -22,20 +30,35 @@ if TYPE_CHECKING:
 LISTS = ("A,B", "A,B,C", "A=LO:HI", "A=PERIOD", "LAT,LON", "RANGES")
 
 
-def _in_panel(panel: str | None) -> Callable[..., Any]:
-    def option(help: str, *names: str, **more: Any) -> Any:
-        return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+class More(TypedDict, total=False):
+    """What an option may have besides its help."""
 
-    return option
+    metavar: str | None
+    min: float
+    max: float
+    hidden: bool
+    callback: Callable[[bool], None]
+    is_eager: bool
 
 
-plain = _in_panel(None)
-privacy = _in_panel("Privacy")
-model = _in_panel("Model")
-columns = _in_panel("Columns")
-search = _in_panel("Search")
-attack = _in_panel("Attack")
-results = _in_panel("Results")
+class Panel:
+    """Where help shows options; called, it makes one."""
+
+    def __init__(self, title: str | None) -> None:
+        self.title = title
+
+    def __call__(self, help: str, *names: str, **more: Unpack[More]) -> OptionInfo:
+        made: OptionInfo = typer.Option(*names, help=help, rich_help_panel=self.title, **more)
+        return made
+
+
+plain = Panel(None)
+privacy = Panel("Privacy")
+model = Panel("Model")
+columns = Panel("Columns")
+search = Panel("Search")
+attack = Panel("Attack")
+results = Panel("Results")
 
 
 def describe_parameter(name: str) -> str:
@@ -43,11 +66,11 @@ def describe_parameter(name: str) -> str:
     return in_options(BY_NAME[name].meaning)
 
 
-def destination(metavar: str, what: str) -> Any:
+def destination(metavar: str, what: str) -> OptionInfo:
     return results(what, "--out", "-o", metavar=metavar)
 
 
-def input_names_option(where: str, table: str = "NEW") -> Any:
+def input_names_option(where: str, table: str = "NEW") -> OptionInfo:
     """The option for input columns of a table whose names are not those known ``where``."""
     return plain(
         f"The input columns of {table}, if their names differ from those in the {where}.",
@@ -113,7 +136,7 @@ Law = Literal["auto", "gaussian", "laplace"]
 
 # Results
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
-CERTIFICATE_HELP = "Also write what was promised: .html or .json."
+CERTIFICATE_HELP = "Also write what was guaranteed: .html or .json."
 Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
 HOLDER_HELP = (
     "For the certificate: a JSON file of what only the data holder knows (see certificate)."
@@ -126,7 +149,7 @@ Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
 Seed = Annotated[int | None, plain(describe_parameter("random_state"), min=0, max=2**32 - 1)]
 
-# Functions and paths, which the curator keeps
+# Functions and paths, which the custodian keeps
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
 NewState = Annotated[Path, destination("STATE", "The .private-state file to write; it is private.")]
 Answers = Annotated[
@@ -175,28 +198,44 @@ DATE_FORMAT_HELP = (
     "milliseconds since 1970."
 )
 NUMBERS_HELP = "Inputs that are numbers, though written with leading zeros."
-Encoding = Annotated[str | None, columns(ENCODING_HELP, metavar="NAME")]
-DateFormat = Annotated[str | None, columns(DATE_FORMAT_HELP, metavar="FORMAT")]
 Missing = Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)]
-Delimiter = Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")]
-DecimalComma = Annotated[bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")]
 
 
-def _option(each: Declared) -> tuple[str, Any, Any]:
+@dataclass(frozen=True, kw_only=True)
+class NumberForm:
+    """How numbers are written in a CSV file."""
+
+    delimiter: Annotated[str | None, columns(DELIMITER_HELP, metavar="CHARACTER")] = None
+    decimal_comma: Annotated[
+        bool | None, columns(DECIMAL_HELP, "--decimal-comma/--decimal-point")
+    ] = None
+    encoding: Annotated[str | None, columns(ENCODING_HELP, metavar="NAME")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableForm(NumberForm):
+    """How a CSV file is written."""
+
+    date_format: Annotated[str | None, columns(DATE_FORMAT_HELP, metavar="FORMAT")] = None
+
+
+def _option(each: Declared) -> tuple[str, object, object]:
     """The option of a parameter that is a word or a number."""
-    asked = _in_panel(each.panel)(in_options(each.meaning), metavar=each.metavar)
+    asked = Panel(each.panel)(in_options(each.meaning), metavar=each.metavar)
     return each.name, Annotated[each.type, asked], field(default=each.default)
 
 
 # What goes to the estimator as it is; other commands have the basic ones too.
 PASSED = tuple(each.name for each in TABLE if each.values is not None)
 BASIC = ("epsilon", "delta", "protect")
-_MADE = [_option(BY_NAME[name]) for name in PASSED if name not in BASIC]
-Passed: Any = make_dataclass("Passed", _MADE, frozen=True, kw_only=True)
+MADE = tuple(name for name in PASSED if name not in BASIC)
+Passed: Any = make_dataclass(
+    "Passed", [_option(BY_NAME[name]) for name in MADE], frozen=True, kw_only=True
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseOptions(Passed):  # type: ignore[misc]
+class ReleaseOptions(Passed, TableForm):  # type: ignore[misc]
     """What a release is planned by, as given on the command line."""
 
     inputs: Annotated[str, plain(INPUTS_HELP, metavar="A,B")]
@@ -222,12 +261,8 @@ class ReleaseOptions(Passed):  # type: ignore[misc]
     crs: Annotated[str | None, columns(CRS_HELP, metavar="NAME")] = None
     periodic: Annotated[str | None, columns(PERIODIC_HELP, metavar="A=PERIOD")] = None
     booleans: Annotated[str | None, columns(BOOLEANS_HELP, metavar="A,B")] = None
-    missing: Missing = "refuse"
-    delimiter: Delimiter = None
-    decimal_comma: DecimalComma = None
-    encoding: Encoding = None
-    date_format: DateFormat = None
     numbers: Annotated[str | None, columns(NUMBERS_HELP, metavar="A,B")] = None
+    missing: Missing = "refuse"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,142 +302,57 @@ class ReleaseFiles:
     force: Force = False
 
 
-def check_density(context: typer.Context, asked: Mapping[str, object]) -> None:
+def check_density(context: typer.Context, asked: ReleaseOptions) -> None:
     """Refuse options that a density of points, if one is asked for, would ignore."""
-    if asked["density"]:
-        refuse_given(context, ["output", *sorted({*asked} - {*WITH_DENSITY})], "--density")
+    if asked.density:
+        refuse_options(context, ["output", *sorted({*vars(asked)} - {*WITH_DENSITY})], "--density")
 
 
-def take_options(
-    options: type[Any], only: str = "", **defaults: Any
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of ``options`` (``only`` those named) as its options, in place of
-    its ``**asked``. ``defaults``: those that differ from the fields' own."""
-    shared = [
-        each.replace(default=defaults.get(each.name, each.default))
-        for each in _options_of(options)
-        if not only or each.name in only.split()
-    ]
+@dataclass(frozen=True)
+class Pick:
+    """Which fields of a group are options of a command, all if none is named, and their other defaults."""
 
-    def declare_options(command: Callable[..., None]) -> Callable[..., None]:
-        declaration = signature(command, eval_str=True)
-        *own, _ = declaration.parameters.values()
-        parameters = [*shared, *(each.replace(kind=Parameter.KEYWORD_ONLY) for each in own)]
-        vars(command)["__signature__"] = declaration.replace(parameters=parameters)
-        return command
-
-    return declare_options
+    only: tuple[str, ...]
+    defaults: Mapping[str, object]
 
 
-def _options_of(group: type[Any]) -> list[Parameter]:
+def pick(only: str = "", **defaults: object) -> Pick:
+    """Beside the type of a parameter that is a group: its options here."""
+    return Pick(tuple(only.split()), defaults)
+
+
+def _options_of(group: type, picked: Pick) -> list[Parameter]:
     """The fields of a dataclass as parameters of a command."""
     types, kind = get_type_hints(group, include_extras=True), Parameter.KEYWORD_ONLY
-    written = get_annotations(group)  # before what is made of the table of parameters
-    return [
-        Parameter(name, kind, default=each.default, annotation=types[name])
-        for name, each in sorted(
-            signature(group).parameters.items(), key=lambda each: each[0] not in written
+    parts = signature(group).parameters.items()
+    return [  # what is made of the table of parameters comes last
+        Parameter(
+            name, kind, default=picked.defaults.get(name, each.default), annotation=types[name]
         )
+        for name, each in sorted(parts, key=lambda part: part[0] in MADE)
+        if not picked.only or name in picked.only
     ]
 
 
 def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of its parameters that are dataclasses."""
     declaration = signature(command, eval_str=True)
-    own = declaration.parameters
-    types = {name: each.annotation for name, each in own.items()}
-    groups = {n: t for n, t in types.items() if isinstance(t, type) and is_dataclass(t)}
-    fields = {name: _options_of(group) for name, group in groups.items()}
+    groups: dict[str, type] = {}
+    options: dict[str, list[Parameter]] = {}
+    for name, each in declaration.parameters.items():
+        group, *picked = get_args(each.annotation) or [each.annotation]
+        if is_dataclass(group) and isinstance(group, type):
+            groups[name], options[name] = group, _options_of(group, *(picked or [pick()]))
 
     @wraps(command)
-    def run(**given: Any) -> None:
+    def run(**given: object) -> None:
         for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in fields[name]})
+            given[name] = group(**{each.name: given.pop(each.name) for each in options[name]})
         command(**given)
 
-    spread = [part for name, each in own.items() for part in fields.get(name, [each])]
+    spread = [
+        part for name, each in declaration.parameters.items() for part in options.get(name, [each])
+    ]
     parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in spread]
     vars(run)["__signature__"] = declaration.replace(parameters=parameters)
     return run
-
-
-# The options that --help shows besides those that are required, in the order of what is needed most.
-MAIN = """output inputs bounds epsilon delta density classes plan protect x_bounds groups out for_error share
-    low grid average areas page same_rows certificate plot ledger dataset kernel coverage method steps template
-    holder noise_std reconstruct targets draws json force"""
-MOST_SHOWN = 12
-HELP_ALL = "--help-all"
-
-
-class Command(TyperCommand):
-    """A subcommand that takes every option once. One that is given again says two things: those that
-    are lists are joined, and others are refused, as the last would silently take the place of all."""
-
-    def parse_args(self, ctx: FromTyper, args: list[str]) -> list[str]:
-        """Read the words of a line; --help-all shows all options in place of that."""
-        if HELP_ALL in args:
-            self._show_help(ctx, whole=True)
-            ctx.exit()
-        return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: FromTyper, formatter: FromTyper) -> None:
-        """Print the options that are needed most."""
-        self._show_help(ctx, whole=False)
-
-    def _show_help(self, ctx: FromTyper, *, whole: bool) -> None:
-        shown = [each for each in self.params if not getattr(each, "hidden", False)]
-        options = [each for each in shown if each.param_type_name == "option"]
-        first = sorted(options, key=lambda each: (not each.required, _rank(each.name)))
-        chosen = options if whole else [each for each in options if each in first[:MOST_SHOWN]]
-        left = len(options) - len(chosen)
-        arguments = [each for each in shown if each.param_type_name == "argument"]
-        show_help(ctx, self.help or "", arguments, chosen, self.epilog or "", left)
-
-    def make_parser(self, ctx: FromTyper) -> FromTyper:
-        """The parser of this command's words, which reads options as above."""
-        parser: FromTyper = super().make_parser(ctx)
-        options = [each for each in self.get_params(ctx) if each.param_type_name == "option"]
-        lists = [each for each in options if each.metavar in LISTS and not each.multiple]
-        for option in lists:
-            parser.add_option(option, option.opts, option.name, "append")
-        read = parser.parse_args
-
-        def parse_args(args: list[str]) -> FromTyper:
-            for option in options:
-                _check_numbers(option, args)
-            values, left, order = read(args)
-            for option in options:
-                if order.count(option) > 1 and not (option.multiple or option in lists):
-                    names = "/".join([*option.opts[:1], *option.secondary_opts[:1]])
-                    raise Refusal(f"{names} must be given once.")
-            joined = {each.name: values[each.name] for each in lists if each.name in values}
-            return values | {name: ",".join(given) for name, given in joined.items()}, left, order
-
-        parser.parse_args = parse_args
-        return parser
-
-
-def _rank(name: str) -> int:
-    first = MAIN.split()
-    return first.index(name) if name in first else len(first)
-
-
-def _check_numbers(option: FromTyper, words: list[str]) -> None:
-    """Refuse an option of two numbers that other words follow."""
-    for place, word in enumerate(words):
-        name, equals, first = word.partition("=")
-        if option.nargs != 2 or name not in option.opts:
-            continue
-        given = [*([first] if equals else []), *words[place + 1 :]][:2]
-        if len(given) < 2 or not all(map(_is_number, given)):
-            raise Refusal(
-                f"{name} must be two numbers with a space between them, such as {name} 0 3000."
-            )
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""``privgp paths``: sample paths of a posterior, kept by the curator and asked at any points."""
+"""``privgp paths``: sample paths of a posterior, kept by the custodian and asked at any points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from privgp.models.paths import PosteriorPaths
     from privgp.plan.functions.paths import Calibration
-    from privgp.types import Array, Pair
+    from privgp.types import Array
 
 POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
 MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
@@ -63,24 +63,23 @@ class PathOptions:
     max_points: Annotated[int, o.privacy(MAX_POINTS_HELP, min=1, max=10_000)] = 2000
 
 
-@o.take_options(PathOptions)
 def calibrate(
+    asked: PathOptions,
     rows: Annotated[int, o.plain("The number of records.", min=1)],
     epsilon: o.Epsilon,
     by: Annotated[Literal["noise-variance", "extra-noise"], o.privacy(BY_HELP)] = "noise-variance",
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Find the least noise that a budget asks for. Reads no data."""
     from privgp.command.io.request import public_computation
 
     with public_computation():
-        least = calibrate_paths(_paths(None, **asked), epsilon, rows, by.replace("-", "_"))
+        least = calibrate_paths(_paths(None, asked), epsilon, rows, by.replace("-", "_"))
     lines = [
         f"Noise variance: {least.noise_variance:.6g} (regularisation r = "
         f"{least.regularisation:.4g}).",
         f"Extra noise: {least.extra_noise:.6g}.",
-        f"They promise epsilon = {least.epsilon:.6g} at delta = {asked['delta']:g} for "
+        f"They guarantee epsilon = {least.epsilon:.6g} at delta = {asked.delta:g} for "
         f"{plural(rows, 'record')}.",
     ]
     tell(asdict(least), lines, None, as_json=json)
@@ -133,15 +132,15 @@ def tune(
         f"Noise variance: {best.paths.noise_variance:.6g} (regularisation r = "
         f"{best.regularisation:.4g}).",
         f"Expected loss: {best.loss:.4g}, over {plural(draws, 'simulated dataset')}.",
-        f"They promise epsilon = {best.epsilon:.6g} at delta = {delta:g} for {plural(rows, 'record')}.",
+        f"They guarantee epsilon = {best.epsilon:.6g} at delta = {delta:g} for {plural(rows, 'record')}.",
     ]
     facts = {"kernel": found, "noise_variance": best.paths.noise_variance, "loss": best.loss,
              "epsilon": best.epsilon}  # fmt: skip
     tell(facts, lines, None, as_json=json)
 
 
-@o.take_options(PathOptions)
 def create(
+    asked: PathOptions,
     data: o.Data,
     inputs: Annotated[str, o.plain("Input columns; they are private too.", metavar="A,B")],
     output: Annotated[str, o.plain("The output column; private.", metavar="COLUMN")],
@@ -149,12 +148,10 @@ def create(
     charge: o.Charge,
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
-    from privgp.command.io.columns import output_column, private_columns
-    from privgp.command.io.kinds import split_names
+    from privgp.command.io.columns import output_column, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.states import guard_state
     from privgp.tables.source import load, open_source
@@ -162,7 +159,7 @@ def create(
     names = split_names(inputs)
     if not output or output in names:
         raise Refusal("--output must name a column that is not among the --inputs.")
-    if epsilon is not None and asked["noise_variance"] is not None:
+    if epsilon is not None and asked.noise_variance is not None:
         raise Refusal("--epsilon chooses the noise variance: leave --noise-variance out.")
     account = charge.account
     with progress(3) as step:
@@ -173,9 +170,9 @@ def create(
         y = output_column(frame, output, source)
         rows = frame.height
         del frame
-        step("Computing the promise")
+        step("Computing the guarantee")
         with public_computation():
-            paths = _paths(names, random_state=charge.seed, **asked)
+            paths = _paths(names, asked, charge.seed)
             if epsilon is not None:
                 calibrate_paths(paths, epsilon, rows)
             paths.guarantee_for(rows)
@@ -248,23 +245,23 @@ def excursion(
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
-    """Show what the paths promise and how much of them was asked; nothing private."""
+    """Show what the paths guarantee and how much of them was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
     from privgp.models.paths import PosteriorPaths
 
     _tell(open_own(state, PosteriorPaths.load_state), state, as_json=json)
 
 
-def _paths(
-    inputs: list[str] | None, *, domain: str, kernel: str, bounds: Pair, **asked: Any
-) -> PosteriorPaths:
+def _paths(inputs: list[str] | None, asked: PathOptions, seed: int | None = None) -> PosteriorPaths:
     """The paths that were asked for; ``inputs``: their names, if known."""
     from privgp.command.io.axes import read_ranges
     from privgp.command.io.kernel_text import read_kernel
     from privgp.models.paths import PosteriorPaths
 
-    ranges = read_ranges([domain], inputs, "--domain")
-    return PosteriorPaths(read_kernel(kernel), domain=ranges, y_bounds=bounds, **asked)
+    given = {**vars(asked), "kernel": read_kernel(asked.kernel), "y_bounds": asked.bounds}
+    given["domain"] = read_ranges([asked.domain], inputs, "--domain")
+    del given["bounds"]
+    return PosteriorPaths(**given, random_state=seed)
 
 
 def calibrate_paths(

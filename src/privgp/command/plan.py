@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import ANY_TABLES, PICTURES, PLANS, check_files, whole_file
-from privgp.command.io.screen import progress, table, tell, warn
+from privgp.command.io.screen import progress, table, tell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,9 +31,9 @@ FOR_ERROR_HELP = "Instead of --epsilon: find the least epsilon with this expecte
 OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 
-@o.take_options(o.ReleaseOptions, bounds=None, epsilon=None)
 def plan(
     context: typer.Context,
+    asked: Annotated[o.ReleaseOptions, o.pick(bounds=None, epsilon=None)],
     data: o.AnyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
@@ -42,7 +42,6 @@ def plan(
     scheduler: o.Scheduler = None,
     force: o.Force = False,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, ANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
@@ -52,14 +51,14 @@ def plan(
     from privgp.plan.accuracy import check_error, least_epsilon
     from privgp.plan.plan import save_plan
 
-    if (asked["epsilon"] is None) == (for_error is None):
+    if (asked.epsilon is None) == (for_error is None):
         raise Refusal("Give either --epsilon or --for-error.")
     if for_error is not None:
-        asked["epsilon"] = 1.0  # until the least is found
+        asked = replace(asked, epsilon=1.0)  # until the least is found
         with public_computation(error="--for-error"):
             check_error(for_error)
     o.check_density(context, asked)
-    request = Request(data=data, output=output, scheduler=scheduler, **asked)
+    request = Request(data=data, output=output, scheduler=scheduler, **vars(asked))
     request.check()
     if for_error is not None:
         request.outcome.check_single_error()
@@ -104,8 +103,6 @@ def plan(
         *picture_lines(plot),
     ]
     tell(facts, lines, None, as_json=json)
-    if not json:
-        warn(warnings)
 
 
 def _error_table(made: Plan, errors: Errors) -> Table:

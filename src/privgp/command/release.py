@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, refuse_given
+from privgp.command.errors import Refusal, refuse_options
 from privgp.command.io.files import ANY_TABLES, PLANS, RELEASES, TABLES, check_release_files
-from privgp.command.io.screen import Step, progress, warn
+from privgp.command.io.screen import Step, progress
 
 if TYPE_CHECKING:
     from privgp.command.io.request import Request
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # What a plan does not say.
 OF_THE_TABLE = ("missing", "delimiter", "decimal_comma", "encoding", "date_format")
+UNPLANNED = (*OF_THE_TABLE, "data", "output", "charge", "scheduler")
 NEEDED = ("inputs", "bounds", "epsilon", "delta")
 LABELS = "; labels need --classes instead of --bounds"
 
@@ -43,9 +44,9 @@ FURTHER_EPSILON_HELP = "With --same-rows: the further budget. New people have th
 FURTHER_DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise."
 
 
-@o.take_options(o.ReleaseOptions, inputs=None, bounds=None, epsilon=None, delta=None)
 def release(
     context: typer.Context,
+    asked: Annotated[o.ReleaseOptions, o.pick(inputs=None, bounds=None, epsilon=None, delta=None)],
     data: o.AnyData,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     files: o.ReleaseFiles,
@@ -57,24 +58,23 @@ def release(
     units: o.Units = None,
     scheduler: o.Scheduler = None,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Spend the budget once and write a file that may be published."""
     read = [(data, ANY_TABLES), (plan, PLANS), (holder, (".json",))]
     check_release_files(read, out, files)
     if files.certificate is None:
-        refuse_given(context, ("holder",), "a release without --certificate")
+        refuse_options(context, ("holder",), "a release without --certificate")
     _check_complete(context, asked, by_plan=plan is not None)
     from privgp.command.io.request import PlannedRequest, Request, plan_warnings
     from privgp.command.io.results import Results, read_holder
     from privgp.command.io.spending import prepare_release
 
-    own: Any = {"data": data, "output": output, "charge": charge, "scheduler": scheduler}
+    given = {**vars(asked), "data": data, "output": output, "charge": charge}
+    given["scheduler"] = scheduler
     if plan is None:
-        request = Request(**own, about_labels=LABELS, **asked)
+        request = Request(**given, about_labels=LABELS)
     else:
-        written = {name: asked[name] for name in OF_THE_TABLE}
-        request = PlannedRequest.of(plan, **own, **written)
+        request = PlannedRequest.of(plan, **{name: given[name] for name in UNPLANNED})
     request.outcome.check_output(output)
     request.check()
     results = Results(out, files, *request.outcome.title(name, units), read_holder(holder))
@@ -87,7 +87,6 @@ def release(
     charge.note(data)
 
 
-@o.take_options(o.ReleaseOptions, only=" ".join(OF_THE_TABLE))
 def update(
     release: o.Release,
     data: o.Data,
@@ -95,6 +94,8 @@ def update(
     out: Annotated[Path, o.destination("NEW", UPDATE_OUT_HELP)],
     files: o.ReleaseFiles,
     charge: o.Charge,
+    form: o.TableForm,
+    missing: o.Missing = "refuse",
     inputs: Annotated[str | None, o.input_names_option("release", "DATA")] = None,
     groups: Annotated[str | None, o.privacy(o.GROUPS_HELP, metavar="COLUMN")] = None,
     exposure: Annotated[str | None, o.model(EXPOSURE_HELP, metavar="COLUMN")] = None,
@@ -102,7 +103,6 @@ def update(
     epsilon: Annotated[float | None, o.privacy(FURTHER_EPSILON_HELP)] = None,
     delta: Annotated[float | None, o.privacy(FURTHER_DELTA_HELP)] = None,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Measure rows of new people, or the same rows again, planned by what a release left unknown."""
     check_release_files([(release, RELEASES), (data, TABLES)], out, files)
@@ -111,8 +111,9 @@ def update(
     from privgp.command.io.spending import UpdateRequest, prepare_update
 
     request = UpdateRequest.of(
-        release, data, inputs, output, groups, exposure, budget, charge, **asked
-    )
+        release, inputs, budget, data=data, output=output, groups=groups, exposure=exposure,
+        charge=charge, missing=missing, **vars(form),
+    )  # fmt: skip
     request.check()
     told = request.left_out
     _spend(
@@ -156,21 +157,19 @@ def _spend(
         results.tell(
             model.guarantee_, request, {**facts, "warnings": told}, *lines, as_json=as_json
         )
-        if not as_json:
-            warn(told)
 
 
-def _check_complete(context: typer.Context, asked: dict[str, Any], *, by_plan: bool) -> None:
+def _check_complete(context: typer.Context, asked: o.ReleaseOptions, *, by_plan: bool) -> None:
     """Refuse options that are missing, or that say what a plan says already."""
     o.check_density(context, asked)
-    for name, value in asked.items():
+    for name, value in vars(asked).items():
         option = "--bounds" if name == "further_bounds" else "--" + name.replace("_", "-")
         source = context.get_parameter_source(name)
         if by_plan and name in OF_THE_TABLE:
             continue
         if by_plan and source is not None and source.name == "COMMANDLINE":
             raise Refusal(f"{option} does not go with --plan, which says it already.")
-        if name == "bounds" and (asked["density"] or asked["classes"]):
+        if name == "bounds" and (asked.density or asked.classes):
             continue
         if not by_plan and name in NEEDED and value is None:
             raise Refusal(f"Missing option '{option}': give it, or a --plan.")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from json import loads
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,7 +18,7 @@ from privgp.command.errors import (
     one_line,
     plural,
     refusal,
-    refuse_given,
+    refuse_options,
     stop_phrase,
 )
 from privgp.command.io.files import (
@@ -62,9 +62,9 @@ Task = Literal["classification", "regression"]
 Loss = Literal["squared_error", "absolute_error"]
 
 
-@o.take_options(o.ReleaseOptions, only="inputs bounds epsilon delta kernel groups targets")
 def grid(
     context: typer.Context,
+    asked: Annotated[o.ReleaseOptions, o.pick("inputs bounds epsilon delta kernel groups targets")],
     data: o.Data,
     output: o.Output,
     lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
@@ -82,11 +82,10 @@ def grid(
     folds: Annotated[int, o.search(FOLDS_HELP, min=2, max=1000)] = 5,
     selection_share: Annotated[float, o.search(SELECTION_SHARE_HELP)] = 0.3,
     json: o.Json = False,
-    **asked: Any,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
     if method == "measurement":
-        refuse_given(
+        refuse_options(
             context, ("folds", "selection_share"), "--method measurement, which needs none"
         )
     if not 0 < selection_share < 1:
@@ -105,9 +104,8 @@ def grid(
         data=data,
         output=output,
         charge=o.Charge(seed=charge.seed),  # the search is charged, not its model
-        hyperparameters="fixed",
         about_missing=FILL_IN,
-        **asked,
+        **{**vars(asked), "hyperparameters": "fixed"},
     )
     request.check()
     account = charge.account
@@ -218,9 +216,9 @@ def bayes(
 ) -> None:
     """Tune a model by Bayesian optimisation on private validation records."""
     if task == "classification":
-        refuse_given(context, ("loss",), "--task classification, which scores accuracy")
+        refuse_options(context, ("loss",), "--task classification, which scores accuracy")
     if method != "measured":
-        refuse_given(context, ("acquisition",), f"--method {method}")
+        refuse_options(context, ("acquisition",), f"--method {method}")
     if task == "classification" and loss_bounds is not None:
         raise Refusal("--loss-bounds are for --task regression: accuracy has bounds 0 and 1.")
     if task == "regression" and loss_bounds is None:
@@ -233,8 +231,7 @@ def bayes(
     import numpy as np
 
     from privgp.command.io.accounts import charge_facts
-    from privgp.command.io.columns import outputs, private_columns
-    from privgp.command.io.kinds import split_names
+    from privgp.command.io.columns import outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.privacy.budget import check_budget
@@ -324,7 +321,7 @@ def _rehearse(search: PrivateBayesSearchCV, plan: SearchPlan, X: Array, y: objec
 @contextmanager
 def _guard_budget(epsilon: float, delta: float, state: Path | None) -> Iterator[None]:
     """From here on some or all of the budget may be spent."""
-    from privgp.ledger.errors import LedgerError
+    from privgp.errors import LedgerError
 
     try:
         yield

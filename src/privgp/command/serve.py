@@ -52,7 +52,7 @@ def serve(
         from privgp.server.start import bind_socket, listen, prepare_server
     except ImportError:
         raise Failure("The server needs more packages: pip install privgp[server].") from None
-    from privgp.ledger.errors import LedgerError
+    from privgp.errors import LedgerError
     from privgp.ledger.ledger import Ledger
     from privgp.server.settings import hold_folder
 

@@ -1,21 +1,26 @@
 """Blocks worked on by the workers of a ``dask.distributed`` scheduler (extra ``dask``)."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import uuid4
 
 from privgp.engine.local import Engine, Serial, Threads, Watch
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
 Block = TypeVar("Block")
 Part = TypeVar("Part")
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # names of glibc's settings
 ANSWER = 5  # seconds that a scheduler has to answer
-_clients: dict[str, Any] = {}  # of schedulers that were given by their address
+_clients: dict[str, Client] = {}  # of schedulers that were given by their address
 KEPT, USUAL = 2**28, 2**17  # bytes
 MISSING = "engine needs the package distributed: install privgp with the extra 'dask'."
 WRONG = "engine must be None, a dask.distributed Client or a scheduler's address such as tcp://host:8786."
@@ -44,41 +49,38 @@ def keep_memory() -> Iterator[None]:
 
 
 @dataclass(frozen=True, repr=False)
-class Task:
+class Quiet(Generic[Block]):
+    """A block whose representation shows nothing of it."""
+
+    block: Block
+
+
+@dataclass(frozen=True, repr=False)
+class Refused:
+    """Why a block could not be computed, in a sentence without private values."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, repr=False)
+class Task(Generic[Block, Part]):
     """A function of a block that says nothing of either.
 
     A failure comes back as a sentence, since workers log the arguments and the text of every
     exception.
     """
 
-    function: Callable[[Any], Any]
+    function: Callable[[Block], Part]
 
-    def __call__(self, block: Any) -> tuple[bool, Any]:
-        """Whether it worked, and the result or a sentence without private values."""
+    def __call__(self, quiet: Quiet[Block]) -> Part | Refused:
+        """The result, or why there is none."""
         try:
             with keep_memory():
-                return True, self.function(block)
+                return self.function(quiet.block)
         except ValueError as problem:
-            return False, str(problem)
+            return Refused(str(problem))
         except Exception as problem:
-            return False, f"a block of rows could not be computed ({type(problem).__name__})."
-
-
-@dataclass(frozen=True, repr=False)
-class Quiet:
-    """A block whose representation shows nothing of it."""
-
-    block: Any
-
-
-@dataclass(frozen=True, repr=False)
-class Unwrapped:
-    """A task that is given blocks as ``Quiet`` ones."""
-
-    task: Task
-
-    def __call__(self, quiet: Quiet) -> tuple[bool, Any]:
-        return self.task(quiet.block)
+            return Refused(f"a block of rows could not be computed ({type(problem).__name__}).")
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,13 @@ class Cluster:
 
     """
 
-    client: Any
+    client: Client
 
     @property
     def workers(self) -> int:
         """How many threads all workers have together."""
-        return max(1, sum(map(int, self.client.nthreads().values())))
+        threads: dict[str, int] = self.client.nthreads()  # type: ignore[no-untyped-call]
+        return max(1, sum(threads.values()))
 
     def map(
         self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
@@ -113,32 +116,34 @@ class Cluster:
         """
         from distributed import as_completed
 
-        waited: Any = as_completed
-        task = Unwrapped(Task(function))
+        task = Task(function)
         # Separate names, so that nothing is taken from an earlier call.
         names = [f"privgp-block-{uuid4().hex}" for _ in blocks]
         futures = self.client.map(task, [Quiet(block) for block in blocks], key=names, pure=False)
+        finished: Iterator[Future[Part | Refused]] = as_completed(  # type: ignore[no-untyped-call]
+            futures, loop=self.client.loop
+        )
         try:
-            for done, future in enumerate(waited(futures, loop=self.client.loop), 1):
+            for done, future in enumerate(finished, 1):
                 yield _result(future)
-                future.release()
+                future.release()  # type: ignore[no-untyped-call]
                 if watch is not None:
                     watch(done, len(blocks))
         finally:
-            self.client.cancel(futures)
+            self.client.cancel(futures)  # type: ignore[no-untyped-call]
 
 
-def _result(future: Any) -> Any:
+def _result(future: Future[Part | Refused]) -> Part:
     try:
-        worked, result = future.result()
+        result = future.result()
     except Exception:  # Dask's own: a worker was lost too often
         raise RuntimeError(LOST) from None
-    if not worked:
-        raise ValueError(result)
+    if isinstance(result, Refused):
+        raise ValueError(result.sentence)
     return result
 
 
-def engine_of(given: Any) -> Engine:
+def engine_of(given: Client | Engine | str | None) -> Engine:
     """Threads for None, or the cluster of a client or of a scheduler's address.
 
     Parameters
@@ -168,8 +173,9 @@ def engine_of(given: Any) -> Engine:
     held = _clients.get(given)
     if held is None or held.status != "running":
         try:
-            made: Any = Client
-            held = made(given, timeout=ANSWER, set_as_default=False)
+            held = Client(  # type: ignore[no-untyped-call]
+                given, timeout=ANSWER, set_as_default=False
+            )
         except Exception:
             raise ValueError(f"no scheduler answers at {given}.") from None
         _clients[given] = held

@@ -11,13 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
 
 import numpy as np
 
 from privgp.errors import TableError
 from privgp.types import Array, Integers, UserData
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
+    from ibis.expr.datatypes import DataType as DataType
+    from ibis.expr.types import BooleanValue as BooleanValue
+    from ibis.expr.types import IntegerValue as IntegerValue
+    from ibis.expr.types import NumericValue as NumericValue
+    from ibis.expr.types import Value as Value
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
 LARGEST = 1.7976931348623157e308
@@ -40,7 +48,7 @@ def is_ibis(given: object) -> bool:
     return type(given).__module__.startswith("ibis.") and hasattr(given, "group_by")
 
 
-def open_database(given: UserData) -> Any:
+def open_database(given: UserData) -> ir.Table:
     """A table of Ibis, given or by its address.
 
     Raises
@@ -63,7 +71,7 @@ def open_database(given: UserData) -> Any:
     schema = asked.pop("schema", [None])[0]
     try:
         if parts.scheme == "duckdb":
-            held: Any = ibis.duckdb.connect(_path_of(parts.netloc + parts.path), read_only=True)
+            held = ibis.duckdb.connect(_path_of(parts.netloc + parts.path), read_only=True)
         else:
             query = "&".join(f"{key}={value[0]}" for key, value in asked.items())
             held = ibis.connect(urlunsplit(("postgres", parts.netloc, parts.path, query, "")))
@@ -88,34 +96,34 @@ def quiet_failures() -> Iterator[None]:
         raise TableError(FAILED) from None
 
 
-def constant(value: float) -> Any:
+def constant(value: float) -> ir.NumericValue:
     """A float in a query, to the last bit."""
     import ibis
 
     return ibis.literal(repr(float(value))).cast("float64")
 
 
-def whole(value: int) -> Any:
+def whole(value: int) -> ir.IntegerValue:
     """A whole number of 64 bits in a query."""
     import ibis
 
     return ibis.literal(int(value), type="int64")
 
 
-def clip(numbers: object, low: float, high: float) -> Any:
+def clip(numbers: ir.NumericValue, low: float, high: float) -> ir.NumericValue:
     """Numbers moved between two bounds; a missing one counts as the lower."""
     import ibis
 
     return ibis.least(ibis.greatest(numbers, constant(low)), constant(high))
 
 
-def is_finite(numbers: Any) -> Any:
+def is_finite(numbers: ir.NumericValue) -> ir.BooleanValue:
     """Whether numbers are there, and neither infinite nor NaN."""
     within = (numbers <= constant(LARGEST)) & (numbers >= constant(-LARGEST))
     return numbers.notnull() & within.fill_null(False)
 
 
-def floor(numbers: Any) -> Any:
+def floor(numbers: ir.NumericValue) -> ir.IntegerValue:
     """The whole number below, of 64 bits."""
     return numbers.floor().cast("int64")
 
@@ -125,34 +133,48 @@ def column_name(word: str, *places: int) -> str:
     return "_".join([word, *map(str, places)])
 
 
-def flag(condition: Any) -> Any:
+def flag(condition: ir.BooleanValue) -> ir.IntegerValue:
     """1 where a condition holds and 0 elsewhere."""
     return condition.ifelse(whole(1), whole(0))
 
 
-def least_whole(numbers: object, most: int) -> Any:
+def least_whole(numbers: ir.IntegerValue, most: int) -> ir.IntegerValue:
     """Whole numbers, none above ``most``."""
     import ibis
 
     return ibis.least(numbers, whole(most))
 
 
-def count_over(person: str) -> Any:
+def count_over(person: str) -> ir.IntegerValue:
     """How many rows have the same person, for every row."""
     import ibis
 
     return ibis._.count().over(ibis.window(group_by=person))
 
 
-def rank_over(person: str, order: Sequence[str]) -> Any:
+def rank_over(person: str, order: Sequence[str]) -> ir.IntegerValue:
     """The place of a row among those of its person, from 0, in the order of some columns."""
     import ibis
 
     return ibis.row_number().over(ibis.window(group_by=person, order_by=list(order)))
 
 
-def sum_groups(table: UserData, keys: Sequence[str], sums: Mapping[str, object]) -> dict[str, Any]:
-    """The result of a grouped query by its columns, as arrays.
+def beside(table: ir.Table, key: str, keys: Integers, columns: Mapping[str, Array]) -> ir.Table:
+    """A table with further columns of public numbers, which are handed over by the keys of rows.
+
+    Rows with another key are left out.
+    """
+    import ibis
+    import pyarrow as pa
+
+    held = {key: pa.array(keys), **{name: pa.array(each) for name, each in columns.items()}}
+    return table.join(ibis.memtable(pa.table(held)), key)
+
+
+def sum_groups(
+    table: ir.Table, keys: Sequence[str], sums: Mapping[str, ir.Value]
+) -> dict[str, UserData]:
+    """The result of a grouped query by its columns, as arrays of Arrow.
 
     Parameters
     ----------
@@ -167,17 +189,19 @@ def sum_groups(table: UserData, keys: Sequence[str], sums: Mapping[str, object])
     query = table.group_by(list(keys)).aggregate(**sums) if keys else table.aggregate(**sums)
     with quiet_failures():
         found = query.to_pyarrow()
-    return {name: found[name].to_pylist() for name in [*keys, *sums]}
+        return {name: found[name].combine_chunks() for name in [*keys, *sums]}
 
 
-def integers(values: Sequence[Any]) -> Integers:
-    """Whole numbers of a result, to the last digit."""
-    return np.array([int(value) for value in values], dtype=np.int64)
+def integers(values: UserData) -> Integers:
+    """Whole numbers of a result, to the last digit; 0 where one is missing."""
+    with quiet_failures():
+        return np.asarray(values.cast("int64").fill_null(0).to_numpy(), dtype=np.int64)
 
 
-def floats(values: Sequence[Any]) -> Array:
+def floats(values: UserData) -> Array:
     """Numbers of a result."""
-    return np.array([float(value) for value in values], dtype=np.float64)
+    with quiet_failures():
+        return np.asarray(values.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -191,7 +215,7 @@ class DatabaseTable:
 
     """
 
-    table: Any = field(repr=False)
+    table: ir.Table = field(repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -212,7 +236,7 @@ class DatabaseTable:
             found = self.table.select(name).distinct().limit(most).to_pyarrow()
         return [cell for cell in found[name].to_pylist() if cell is not None]
 
-    def type_of(self, name: str) -> Any:
+    def type_of(self, name: str) -> DataType:
         """The type of a column, as Ibis has it."""
         return self.table.schema()[name]
 
@@ -221,4 +245,4 @@ class DatabaseTable:
         """How many rows there are."""
         import ibis
 
-        return int(sum_groups(self.table, (), {"rows": ibis._.count()})["rows"][0])
+        return int(sum_groups(self.table, (), {"rows": ibis._.count()})["rows"][0].as_py())

@@ -10,9 +10,9 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.linalg.blas import dtrsm, dtrsv
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.arithmetic import rounding
 from privgp.gp.kernels.evaluate import diagonal, mean_variance
 from privgp.gp.kernels.proved import values_by_differences
-from privgp.gp.rounding import rounding
 from privgp.types import Array
 
 RUN = 64

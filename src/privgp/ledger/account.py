@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 from sqlalchemy import Connection, and_, select
 
+from privgp.errors import ChargeRefused, LedgerError
 from privgp.ledger import database as tables
-from privgp.ledger.chain import ANSWER, CHARGE, DECISIONS, Entry, Opened, check_known, digest
-from privgp.ledger.errors import ChargeRefused, LedgerError
+from privgp.ledger.chain import ANSWER, CHARGE, DECISIONS, Entry, Opened, check_anchor, digest
 from privgp.ledger.filter import Cost, Spent, decimal_below
 from privgp.ledger.signing import state_entry
 from privgp.privacy.guarantee import Guarantee
@@ -87,19 +87,10 @@ class Account:
             fits = opened.budget.after(_spent(last), guarantee)
             if fits is None:
                 raise ChargeRefused(self._refusal(opened, last, guarantee))
-            cost, spent = fits
             entry = self._add(
-                connection,
-                opened,
-                last,
-                *(cost, spent),
-                kind=CHARGE,
-                key=key,
-                request=asked,
-                guarantee=promised,
-                fingerprint=fingerprint,
-                answer=None,
-            )
+                connection, opened, last, CHARGE, key, asked, fits,
+                guarantee=promised, fingerprint=fingerprint,
+            )  # fmt: skip
             others = _find_other_charge(connection, self.dataset, fingerprint)
         self._renew_anchor(entry)
         if others:
@@ -155,18 +146,8 @@ class Account:
                 raise LedgerError(f"nothing was charged under key {key!r}.")
             row = {"dataset": self.dataset, "key": key, "answer": answer}
             connection.execute(tables.answers.insert().values(row))
-            entry = self._add(
-                connection,
-                opened,
-                last,
-                *(Cost(), _spent(last)),
-                kind=ANSWER,
-                key=key,
-                request=charge.request,
-                guarantee=None,
-                fingerprint=None,
-                answer=digest(answer),
-            )
+            paid = charge.request
+            entry = self._add(connection, opened, last, ANSWER, key, paid, answer=digest(answer))
         self._renew_anchor(entry)
         return answer
 
@@ -190,9 +171,7 @@ class Account:
             opened, last = self._lock_account(connection)
             entry = self._entry(connection, kind, key)
             if entry is None:
-                empty = dict.fromkeys(("guarantee", "fingerprint", "answer"))
-                told = {"kind": kind, "key": key, "request": digest(request), **empty}
-                entry = self._add(connection, opened, last, Cost(), _spent(last), **told)
+                entry = self._add(connection, opened, last, kind, key, digest(request))
         self._renew_anchor(entry)
         return entry
 
@@ -218,19 +197,11 @@ class Account:
             last = self._last(connection)
             return self._read_account(connection).hash if last is None else last.hash
 
-    def has_charge(self, head: str | None, guarantee: Guarantee) -> bool:
-        """Whether the chain has this head, and it is that of a charge for this very guarantee."""
-        c = tables.entries.c
-        same = and_(c.dataset == self.dataset, c.hash == head, c.guarantee == guarantee.to_json())
-        asked = select(c.number).where(same)
-        with self.ledger.database.read() as connection:
-            return connection.execute(asked).first() is not None
-
     def _lock_account(self, connection: Connection) -> tuple[Opened, Entry | None]:
         """The account and its newest entry; other charges wait until this transaction ends."""
         opened, last = self._read_account(connection, lock=True), self._last(connection)
         anchor = self.ledger.anchor
-        known = None if anchor is None else anchor.known().get(self.dataset)
+        known = None if anchor is None else anchor.heads().get(self.dataset)
         if known is not None:
             heads = {0: opened.hash}
             if known[0]:
@@ -239,7 +210,7 @@ class Account:
                 )
                 found = connection.execute(select(tables.entries.c.hash).where(where)).scalar()
                 heads[known[0]] = str(found)
-            check_known(self.dataset, known, heads)
+            check_anchor(self.dataset, known, heads)
         return opened, last
 
     def _read_account(self, connection: Connection, *, lock: bool = False) -> Opened:
@@ -279,7 +250,7 @@ class Account:
         if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
             raise LedgerError(
                 f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
-                f"{guarantee.unit}: such promises do not add up, and another account is a further budget."
+                f"{guarantee.unit}: such guarantees do not add up, and another account is a further budget."
             )
 
     def _add(
@@ -287,18 +258,28 @@ class Account:
         connection: Connection,
         opened: Opened,
         last: Entry | None,
-        cost: Cost,
-        spent: Spent,
-        **others: object,
+        kind: str,
+        key: str | None,
+        request: str | None,
+        fits: tuple[Cost, Spent] | None = None,
+        *,
+        guarantee: str | None = None,
+        fingerprint: str | None = None,
+        answer: str | None = None,
     ) -> Entry:
+        """Write an entry. ``fits``: what it costs and what is spent then; None: it costs nothing."""
         entry = Entry.of(
-            cost,
-            spent,
+            *(fits or (Cost(), _spent(last))),
+            1 if last is None else last.number + 1,
             dataset=self.dataset,
-            number=1 if last is None else last.number + 1,
+            kind=kind,
             at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            key=key,
+            request=request,
+            guarantee=guarantee,
+            fingerprint=fingerprint,
+            answer=answer,
             previous=opened.hash if last is None else last.hash,
-            **others,
         )
         if self.ledger.key is not None:
             entry = replace(entry, signature=self.ledger.key.sign(state_entry(entry)))

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
-from privgp.ledger.errors import LedgerError, LedgerTampered
+from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import PRIVATE, PUBLIC, part_beside
@@ -54,7 +54,7 @@ class Opened:
         return Budget(int(self.epsilon), int(self.delta), int(self.reserve))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One charge, one stored answer, or one decision about a plan, of an account.
 
@@ -82,11 +82,11 @@ class Entry:
     number: int
     kind: str
     at: str
-    key: str | None
-    request: str | None
-    guarantee: str | None
-    fingerprint: str | None
-    answer: str | None
+    key: str | None = None
+    request: str | None = None
+    guarantee: str | None = None
+    fingerprint: str | None = None
+    answer: str | None = None
     epsilon: str
     mu2: str
     delta: str
@@ -100,10 +100,11 @@ class Entry:
     signature: str | None = None
 
     @classmethod
-    def of(cls, cost: Cost, spent: Spent, **others: Any) -> Self:
+    def of(cls, cost: Cost, spent: Spent, number: int, **others: str | None) -> Self:
         """A sealed entry from amounts and the other fields."""
         most = (spent.most_epsilon, spent.most_delta)
         made = cls(
+            number=number,
             epsilon=str(cost.epsilon),
             mu2=str(cost.mu2),
             delta=str(cost.delta),
@@ -112,7 +113,7 @@ class Entry:
             spent_delta=str(spent.delta),
             most_epsilon=None if most[0] is None else str(most[0]),
             most_delta=None if most[1] is None else str(most[1]),
-            **others,
+            **others,  # type: ignore[arg-type]
         )
         return seal_row(made)
 
@@ -236,7 +237,7 @@ class Anchor:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def known(self) -> Known:
+    def heads(self) -> Known:
         """By dataset the number of its newest entry and the head; empty if there is no file.
 
         Raises
@@ -273,7 +274,7 @@ class Anchor:
         """
         try:
             with lock_folder(self.path) as folder:
-                known = self.known()
+                known = self.heads()
                 if known.get(dataset, (-1, ""))[0] >= number:
                     return
                 text = json.dumps({**known, dataset: (number, head)}, indent=1)
@@ -289,7 +290,7 @@ class Anchor:
             raise LedgerError(f"the anchor '{self.path}' cannot be written.") from None
 
 
-def check_known(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
+def check_anchor(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
     """Refuse a chain that lacks the entry which the anchor knows; LedgerTampered.
 
     Parameters

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import (
     Column,
@@ -33,7 +32,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import NullPool, QueuePool
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
 
-from privgp.ledger.errors import LedgerUnreachable
+from privgp.errors import LedgerUnreachable
 
 VERSIONS = "alembic_version"
 REVISION = "2"  # of the newest migration; a database that has it is not migrated
@@ -236,7 +235,7 @@ def sqlite_file(url: URL) -> Path | None:
     return Path(str(url.database)) if url.get_backend_name() == SQLITE else None
 
 
-def _set_up(connection: Any, _: object) -> None:
+def _set_up(connection: sqlite3.Connection, _: object) -> None:
     """SQLite: transactions begin as ``_begin`` says; a commit is on the disk when it returns."""
     connection.isolation_level = None
     cursor = connection.cursor()
@@ -247,7 +246,7 @@ def _set_up(connection: Any, _: object) -> None:
     cursor.close()
 
 
-def _write_ahead(cursor: Any) -> None:
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
     """A new database's first programs wait for one another here, which SQLite does not do itself."""
     last = time.monotonic() + WAIT
     while True:

@@ -11,10 +11,10 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.kernels.evaluate import evaluate, signal_and_noise, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.measurement import Measurement
-from privgp.gp.threads import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.tables import numbers_only
 from privgp.models.spending import SpendingRegressor, simulation
@@ -61,7 +61,7 @@ class BinnedMeans(SpendingRegressor):
 
     Attributes
     ----------
-    guarantee_ : what was promised.
+    guarantee_ : what was guaranteed.
     bin_low_, bin_high_ : corners of the bins that have a mean.
     counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
     n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.

@@ -6,22 +6,29 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.published import Published, with_assumptions
-from privgp.models.rows.fit import domain, private_inputs, row_count
-from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
+from privgp.models.rows.fit import (
+    PublicRows,
+    bind_plan,
+    domain,
+    from_inputs_alone,
+    private_inputs,
+    row_count,
+    verify_plan,
+)
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.points import LEAST_TOLD, PointBins, bins_of, locate_exposure
 from privgp.plan.build import Question
-from privgp.plan.kinds import Exposures
+from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.parameters import MIXED_ARGUMENTS, DensityParameters, MixedParameters
 from privgp.plan.plan import Plan, make_plan
 from privgp.plan.together import PublicInputs
@@ -32,7 +39,7 @@ from privgp.question.parameters import check_values
 from privgp.release.prediction import ReleasedFunction, check_coverage
 from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Bounds, RandomState, Table, UserData
-from privgp.vault.tables import seal_counts
+from privgp.vault.table import seal_counts
 from privgp.vault.validate import column_names
 
 if TYPE_CHECKING:
@@ -104,6 +111,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         The number of points, which is public.
 
     """
+
+    _unnamed: ClassVar[str] = "points per unit"
 
     _: KW_ONLY
     x_bounds: Bounds | Mapping[str, Any] | None = None
@@ -304,7 +313,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
-        output = self._released.label("points per unit") if output is None else output
+        output = self._released.label(self._unnamed) if output is None else output
         released = on_paper(self, function_picture(self._released, output, False), points)
         return plot_release(released, ax, figure)
 
@@ -372,16 +381,12 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         assert rows.exposure is not None
         unit = self._points / float(rows.exposure.sum())
         counted = Exposures.of(rows.exposure, asked.y_bounds, unit)
-        question = replace(
-            self._question(rows.columns), exposures=counted, each=True, squares=False
-        )
+        question = replace(self._question(rows.columns), exposures=counted)
         made = make_plan(PublicInputs(rows.inputs, None), [question], self._budget(), (1.0,))
         return bind_plan(self, made, rows)
 
     def _question(self, columns: int) -> Question:
-        asked = self._own_parameters()
-        given: Any = {"objective": "posterior", "reconstruct": "posterior"}
-        return Question(y_bounds=asked.y_bounds, exposures=None, **given, **asked.asks())
+        return Question.of(self._own_parameters())
 
     def _parameters(self, columns: int) -> Any:
         return self._own_parameters()

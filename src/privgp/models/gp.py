@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.density import NamedPoints
 from privgp.models.load import ESTIMATORS
@@ -22,20 +22,19 @@ from privgp.models.rows.fit import (
     Given,
     Tallied,
     fit_columns,
+    from_inputs_alone,
     plan_for_rows,
     private_count,
     public_rows,
+    with_column_names,
 )
-from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import ONCE, measure_further
-from privgp.plan.inputs.arguments import check_output_shares
-from privgp.plan.inputs.blocks import Beside
-from privgp.plan.kinds import check_exposure, check_weights
+from privgp.plan.inputs.arguments import Beside, check_exposure, check_output_shares, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
-from privgp.question.outcomes import Outcome
-from privgp.question.parameters import EVERY, names_of
+from privgp.question.outcomes import Outcome, has_private_inputs
+from privgp.question.parameters import GENERAL, names_of
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
 from privgp.release.queries.quantities import intervals
@@ -58,7 +57,7 @@ OF_POINTS = (
     *("x_bounds", "epsilon", "delta", "columns", "hyperparameters", "mechanism", "ledger"),
     "random_state",
 )
-SHARED = tuple(name for name in names_of(*EVERY) if name != "ledger")
+OF_ALL = ("ledger", "shares")  # which no outcome alone has
 
 
 @dataclass(eq=False, repr=False)
@@ -396,7 +395,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _reading(self) -> PublicColumns | PrivateColumns:
         """How the columns of inputs are read."""
-        return READINGS.get(self.protect, READINGS["outputs"])
+        return PrivateColumns() if has_private_inputs(self.protect) else PublicColumns()
 
     def _outcome_columns(self, given: Columns, y: UserData) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
@@ -495,12 +494,13 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     def _alone(self) -> tuple[Any, ...]:
         """An unfitted model of every outcome alone, with the whole budget."""
         check_output_shares(self.shares, len(self._outcomes_by_name()))
-        shared = {name: getattr(self, name) for name in SHARED}
         each = []
         for outcome in self._outcomes_by_name().values():
             kind = getattr(import_module(ESTIMATORS[outcome.estimator]), outcome.estimator)
+            names = (n for n in names_of(GENERAL, outcome.estimator) if n not in OF_ALL)
+            shared = {name: getattr(self, name) for name in names}
             one = kind(**shared, **outcome.parameters(self.protect))
-            one.inputs_ = self.inputs_
+            one.inputs_, one._declared = self.inputs_, outcome
             each.append(one)
         return tuple(each)
 
@@ -575,12 +575,6 @@ class PrivateColumns:
     ) -> tuple[PrivateGP, Given | Tallied]:
         """The number of records, or of their people."""
         return model, private_count(model, X, groups)
-
-
-READINGS: Mapping[str, PublicColumns | PrivateColumns] = {
-    "outputs": PublicColumns(),
-    "records": PrivateColumns(),
-}
 
 
 def _points_model(model: PrivateGP, weights: UserData) -> NamedPoints | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.plan.parameters import Parameters
 from privgp.release.release import CODEC, Release, decode
 from privgp.storage.archive import DamagedFile, check_target, damage_of, pack, read, unpack, write

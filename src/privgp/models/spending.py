@@ -58,7 +58,7 @@ class SpendsAtFit:
         *,
         inputs: Array | None = None,
         rows: int | None = None,
-        receipt: Receipt | None = None,
+        key: str | None = None,
         keep: Callable[[Receipt | None], None] | None = None,
         rehearse: Callable[[], object] | None = None,
     ) -> Released:
@@ -66,7 +66,7 @@ class SpendsAtFit:
 
         Parameters
         ----------
-        guarantee, measure, learn, receipt, keep, rehearse
+        guarantee, measure, learn, key, keep, rehearse
             As ``publish`` and ``Payer`` have them; this estimator keeps the receipt if ``keep`` is None.
         inputs : array (rows, columns) or None
             The public inputs; None where inputs are private or not in memory.
@@ -80,7 +80,7 @@ class SpendsAtFit:
         if rows is not None:
             declared = tuple(repr(getattr(self, name, None)) for name in DECLARED)
             marks = {(type(self).__name__, declared, rows), *([public] if public else [])}
-        payer = Payer(check_account(self.ledger), frozenset(marks), public, receipt)
+        payer = Payer(check_account(self.ledger), frozenset(marks), public, key)
         keep = keep or self._keep_receipt
         return publish(guarantee, payer, measure, learn, keep=keep, rehearse=rehearse)
 
@@ -157,7 +157,7 @@ def has_private_rows(estimator: object) -> bool:
 
 def refuse_spenders(**arguments: Any) -> None:
     """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
-    would spend for every setting tried, beside the search's promise (docs/proofs/bayes.md)."""
+    would spend for every setting tried, beside the search's guarantee (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
         found = next(_spender_names(value, {}), None)
         if found is not None:

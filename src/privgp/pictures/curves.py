@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,6 +21,9 @@ PANEL_ROOM = 22  # characters of a label
 FILLS = {TOTAL: (style.SKY, 0.35, "-"), NOISE: (style.SKY, 0.35, "--")}
 
 
+# The curves of a category's levels.
+LEVELS = (style.BLUE, style.VERMILION, style.BLACK, style.ORANGE, style.SKY)
+LEVEL_LINES = ("-", "--", ":", "-.")
 LINES = {OUTPUTS: (style.VERMILION, ":"), PRIVACY: (style.BLUE, "--")}
 
 
@@ -51,32 +54,79 @@ def plot_release(
 
     """
     count, is_map = len(released.extent), released.is_map
-    title = f"{released.title}\n{released.protection}"
-    is_single = count == 1 or is_map
+    number = released.curve_per_level
+    is_single = count == 1 or is_map or number is not None
     if ax is not None and not is_single:
         raise ValueError(f"{count} inputs are drawn in {count} panels: give figure, not ax.")
     names = input_names(released.names, count)
+    notes: list[str] = []
+    is_ours = ax is None and figure is None
     if is_map:
-        axes = plot_map(released, names, ax, figure)
+        axes, notes = plot_map(released, names, ax, figure)
     else:
         columns = 1 if is_single else 2 if count <= 4 else 3
         shape = (1, 1, 3.4) if is_single else (count, columns, 2.0)
         axes = [ax] if ax is not None else style.panels(figure, *shape)
         for j, panel in enumerate(axes):
-            _draw(panel, released, j)
+            if number is not None:
+                _levels(panel, released, number)
+            else:
+                _draw(panel, released, j)
             output = released.output if j % columns == 0 else ""
-            style.set_labels(panel, names[j], output, room=40 if is_single else PANEL_ROOM)
+            name = names[j if number is None else number]
+            style.set_labels(panel, name, output, room=40 if is_single else PANEL_ROOM)
             style.set_ticks(panel.yaxis, None, released.output)
     if not is_single:
         several = f"varies one input; the others are held {released.held}"
         at_targets = "shows all targets against one input"
-        title += f"\nEach panel {several if released.targets is None else at_targets}"
-    place = axes[0] if ax is not None or count == 1 else axes[0].figure
-    room = 60 if ax is not None else 80 if count == 1 else 95
-    style.set_title(place, title, simulation=released.simulation, room=room)
-    if legend:
-        style.legend(axes, below=ax is None and figure is None)
+        notes.append(f"Each panel {several if released.targets is None else at_targets}.")
+    named_directly = is_ours and (is_map or (is_single and released.targets is None))
+    if legend and named_directly:
+        unnamed = [] if is_map else style.label_curves(axes[0])
+        notes += [f"{style.name_of_mark(each)}: {each.get_label()}." for each in unnamed]
+    foot = " ".join([f"{released.protection}." if released.protection else "", *notes]).strip()
+    lines = [released.title, foot]
+    place = axes[0] if ax is not None else style.root_of(axes[0]) if is_ours else figure
+    style.set_title(
+        place or axes[0], "\n".join(filter(None, lines)), simulation=released.simulation,
+        room=60 if ax is not None else 95,
+    )  # fmt: skip
+    if legend and not named_directly:
+        style.legend(axes, below=is_ours)
     return style.root_of(axes[0])
+
+
+def _levels(ax: Axes, released: Released, number: int) -> None:
+    """A curve for every level of a category, along the other input."""
+    low, high = released.extent[number]
+    x = np.linspace(low, high, released.points)
+    ticks = released.ticks[1 - number] if released.ticks else None
+    levels = released.levels(1 - number)
+    names = ticks if isinstance(ticks, tuple) else [f"{level:g}" for level in levels]
+    other = input_names(released.names, 2)[1 - number]
+    for place, (level, name) in enumerate(zip(levels, names, strict=True)):
+        X = np.empty((len(x), 2))
+        X[:, number], X[:, 1 - number] = x, level
+        middle, bands = released.values(X)
+        colour, line = LEVELS[place % len(LEVELS)], LEVEL_LINES[place % len(LEVEL_LINES)]
+        ax.plot(x, middle, color=colour, ls=line, lw=1.6, zorder=3, label=f"{other}: {name}")
+        if TOTAL in bands:
+            ax.fill_between(x, *bands[TOTAL], color=colour, alpha=0.15, lw=0)
+    _mark_inputs(ax, released, number)
+    ax.set_xlim(low, high)
+    given = str(released.names[number]) if released.names is not None else ""
+    style.set_ticks(ax.xaxis, released.ticks[number] if released.ticks else None, given)
+
+
+def _mark_inputs(ax: Axes, released: Released, j: int) -> None:
+    """Strokes at the public inputs along an axis, and points that were asked for."""
+    if released.public_inputs is not None:
+        x = np.unique(released.public_inputs[:, j])
+        ax.plot(x, np.full(len(x), 0.02), "|", color=style.BLACK, ms=5, mew=0.5, clip_on=False,
+            transform=ax.get_xaxis_transform(), label=released.known)  # fmt: skip
+    if released.asked is not None and len(released.extent) > 1:
+        x = np.unique(released.asked[:, j])
+        style.mark_points(ax, x, np.full(len(x), 0.98), above=True)
 
 
 def _draw(ax: Axes, released: Released, j: int) -> None:
@@ -86,15 +136,13 @@ def _draw(ax: Axes, released: Released, j: int) -> None:
         _slice(ax, released, j)
     else:
         _bars(ax, released.targets[:, j], *released.values(released.targets))
-    if released.public_inputs is not None and not len(levels):
-        x = np.unique(released.public_inputs[:, j])
-        ax.plot(x, np.full(len(x), 0.02), "|", color=style.BLACK, ms=5, mew=0.5, clip_on=False,
-            transform=ax.get_xaxis_transform(), label=released.known)  # fmt: skip
-    if released.asked is not None and len(released.extent) == 1:
-        style.mark_points(ax, released.asked[:, 0], released.values(released.asked)[0])
+    if not len(levels):
+        _mark_inputs(ax, released, j)
     elif released.asked is not None:
         x = np.unique(released.asked[:, j])
-        style.mark_points(ax, x, np.full(len(x), 0.98), transform=ax.get_xaxis_transform())
+        style.mark_points(ax, x, np.full(len(x), 0.98), above=True)
+    if released.asked is not None and len(released.extent) == 1:
+        style.mark_points(ax, released.asked[:, 0], released.values(released.asked)[0])
     if len(released.extent) > 1:
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=released.whole(j)))
     name = str(released.names[j]) if released.names is not None else ""
@@ -131,8 +179,17 @@ def _slice(ax: Axes, released: Released, j: int) -> None:
     if released.answered is not None and len(released.extent) == 1:
         points, answers = released.answered
         inside = released.within(points)
-        style.mark_answers(ax, points[inside, 0], answers[inside], zorder=4)
+        style.mark_answers(ax, points[inside, 0], answers[inside])
     ax.set_xlim(low, high)
+
+
+class BarLook(TypedDict, total=False):
+    """How ``errorbar`` draws bars."""
+
+    ecolor: str
+    elinewidth: float
+    capsize: float
+    capthick: float
 
 
 def _bars(
@@ -140,7 +197,7 @@ def _bars(
 ) -> None:
     """Points with bars: thin ones with ends for the whole interval, thick ones for the privacy noise."""
     thick = float(np.clip(250.0 / len(x), 0.8, 3.0))  # many bars side by side stay apart
-    looks: dict[str, dict[str, Any]] = {
+    looks: dict[str, BarLook] = {
         OUTPUTS: {"ecolor": style.VERMILION, "elinewidth": 0.7},
         TOTAL: {"ecolor": style.BLACK, "elinewidth": 0.5, "capsize": thick, "capthick": 0.5},
         PRIVACY: {"ecolor": style.SKY, "elinewidth": thick},
@@ -175,10 +232,14 @@ def plot_each(released: Sequence[Released], figure: style.Canvas | None = None) 
     is_ours = figure is None
     figure = style.new_figure(height * len(released)) if figure is None else figure
     parts = figure.subfigures(len(released), 1, squeeze=False).ravel()
-    for place, (one, part) in enumerate(zip(released, parts, strict=True)):
-        shown = one if place == 0 else replace(one, protection="")
+    for one, part in zip(released, parts, strict=True):
+        shown = replace(one, protection="", simulation=False) if is_ours else one
         plot_release(shown, figure=part, legend=not is_ours)
     axes = parts[0].axes
     if is_ours:
+        root, first = style.root_of(axes[0]), released[0]
+        style.set_source(root, [first.protection])
+        if first.simulation:
+            style.set_stamp(root)
         style.legend(axes, below=True)
     return style.root_of(axes[0])

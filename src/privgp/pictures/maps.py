@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -14,6 +13,7 @@ from matplotlib.colors import Colormap, ListedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
+from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
 from privgp.pictures import style
@@ -22,12 +22,12 @@ from privgp.pictures.style import number
 from privgp.types import Array
 
 HALF = "± of the 90% interval"
-EMPTY = "no inputs nearby, so nothing is drawn"
+EMPTY = "White: no inputs nearby."
 NEAR = 0.08  # of the width of the map: the least distance that is far
 FEW = 8  # inputs, of which none is near the others
 LETTER = 0.064  # inches that a letter of a label takes
 ROUND = [1, 1.5, 3, 4.5, 6, 9, 10]  # steps of longitudes along a large part of the circle
-HATCH: dict[str, Any] = {"hatch": "/////", "facecolor": "white", "edgecolor": "#BBBBBB"}
+SOFT, FADE = 0.02, 0.5  # of the width of the map; in units of the distance that is far
 # Other colours than those of values, so that neither map is taken for the other.
 VALUES = colormaps[style.SEQUENTIAL]
 UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), "uncertainty")
@@ -35,8 +35,8 @@ UNCERTAINTY = ListedColormap(colormaps["Purples"](np.linspace(0.15, 1.0, 256)), 
 
 def plot_map(
     released: Released, names: Sequence[str], ax: Axes | None, figure: style.Canvas | None
-) -> list[Axes]:
-    """Draw both maps and return their panels. On given axes: one map, with contours of the other.
+) -> tuple[list[Axes], list[str]]:
+    """Draw both maps. On given axes: one map, with contours of the other.
 
     Parameters
     ----------
@@ -46,6 +46,11 @@ def plot_map(
         Names of the inputs, on the axes.
     ax, figure
         As in ``plot_release``.
+
+    Returns
+    -------
+    list of Axes, list of str
+        The panels, and what their marks are.
 
     """
     x, y = (np.linspace(low, high, released.points) for low, high in released.extent)
@@ -67,7 +72,7 @@ def plot_map(
         _marks(panel, released)
         if released.targets is None:
             cells = colours.reshape(len(y), len(x))
-            style.image(panel, cells, x, y, cmap=cmap, norm=norm, aspect=panel.get_aspect())
+            _image(panel, cells, x, y, cmap, norm)
         else:
             panel.scatter(points[:, 0], points[:, 1], 28, colours, cmap=cmap, norm=norm,
                 edgecolors=style.BLACK, linewidths=0.4, label=style.AT_TARGETS)  # fmt: skip
@@ -78,15 +83,34 @@ def plot_map(
         )
     if ax is not None and half is not None and released.targets is None:
         _contours(ax, x, y, half.reshape(len(y), len(x)))
+    marks = zip(*panels[0].get_legend_handles_labels(), strict=True)
+    notes = [f"{style.name_of_mark(mark)}: {label}." for mark, label in marks]
     if far is not None and not near.all():
+        hidden = gaussian_filter(far.reshape(len(y), len(x)), SOFT * len(x), mode="nearest")
         for panel in panels:
-            hidden = panel.contourf(
-                x, y, far.reshape(len(y), len(x)), levels=[1.0, np.inf], colors="white",
-                hatches=[HATCH["hatch"]], zorder=1.5,
-            )  # fmt: skip
-            hidden.set(edgecolor=HATCH["edgecolor"], linewidth=0.0)
-        panels[0].fill_between([], [], label=EMPTY, lw=0, **HATCH)
-    return panels
+            _fade(panel, np.clip((hidden - 1.0) / FADE, 0.0, 1.0), x, y)
+        notes.append(EMPTY)
+    return panels, notes
+
+
+def _image(ax: Axes, values: Array, x: Array, y: Array, cmap: Colormap, norm: Normalize) -> None:
+    """Draw values (rows, columns) over a grid of evenly spaced x (columns,) and y (rows,)."""
+    ax.imshow(values, cmap, norm, aspect=ax.get_aspect(), interpolation="bilinear",
+        extent=_ends(x, y), origin="lower")  # fmt: skip
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+
+
+def _fade(ax: Axes, alpha: Array, x: Array, y: Array) -> None:
+    """Cover a map with white, as far as ``alpha``, (rows, columns), has it."""
+    white = np.ones((*alpha.shape, 3))
+    ax.imshow(white, alpha=alpha, zorder=1.5, aspect=ax.get_aspect(), interpolation="bilinear",
+        extent=_ends(x, y), origin="lower")  # fmt: skip
+    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+
+
+def _ends(x: Array, y: Array) -> tuple[float, float, float, float]:
+    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
+    return x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy
 
 
 def far_from_inputs(released: Released, points: Array) -> Array | None:
@@ -211,12 +235,12 @@ def _marks(ax: Axes, released: Released) -> None:
     if released.public_inputs is not None and released.targets is None:
         rows = released.public_inputs.T
         size = float(np.clip(25.0 / np.sqrt(rows.shape[1]), 0.8, 2.0))
-        look: dict[str, Any] = {"color": style.BLACK, "mew": 0, "ls": "none"}
-        ax.plot(*rows, "o", ms=size, clip_on=False, **look)
-        ax.plot([], [], "o", ms=2.5, label=released.known, **look)
+        ax.plot(*rows, "o", ms=size, color=style.BLACK, mew=0, clip_on=False)
+        ax.plot([], [], "o", ms=2.5, color=style.BLACK, mew=0, label=released.known)
     if released.answered is not None:
         points = released.answered[0]
-        style.mark_answers(ax, *points[released.within(points)].T, mec="white")
+        x, y = points[released.within(points)].T
+        style.mark_answers(ax, x, y, edge="white")
     if released.asked is not None:
         style.mark_points(ax, *released.asked.T)
     ax.set(xlim=released.extent[0], ylim=released.extent[1], aspect=released.aspect or "auto")
@@ -239,6 +263,8 @@ def plot_areas(
     coverage: float,
     about: tuple[float, float, str, bool],
     figure: Figure | None = None,
+    *,
+    degrees: bool = False,
 ) -> Figure:
     """Draw both maps.
 
@@ -256,11 +282,15 @@ def plot_areas(
         Epsilon, delta, who is protected, and whether it is a simulation.
     figure
         To draw into; a new one by default.
+    degrees
+        Whether coordinates are longitudes and latitudes, which have other lengths on the ground.
 
     """
     points = np.concatenate([ring for rings in areas for polygon in rings for ring in polygon])
     (west, south), (east, north) = points.min(axis=0), points.max(axis=0)
-    shape = float(np.clip((north - south) / max(east - west, 1e-300), 0.3, 1.6))
+    middle = np.clip(np.abs(south + north) / 2.0, 0.0, 80.0) if degrees else 0.0
+    aspect = 1.0 / np.cos(np.radians(middle))
+    shape = float(np.clip(aspect * (north - south) / max(east - west, 1e-300), 0.3, 1.6))
     figure = style.new_figure(3.0 * shape + 1.4) if figure is None else figure
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     paths = [_path(rings) for rings in areas]
@@ -272,7 +302,7 @@ def plot_areas(
         drawn = PathCollection(paths, cmap=cmap, norm=norm, edgecolors="white", linewidths=0.5)
         drawn.set_array(values)
         ax.add_collection(drawn)
-        ax.set(xlim=(west, east), ylim=(south, north), aspect="equal", xticks=[], yticks=[])
+        ax.set(xlim=(west, east), ylim=(south, north), aspect=aspect, xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         bar = figure.colorbar(ScalarMappable(norm, cmap), ax=ax, location="bottom", pad=0.02)
         bar.ax.xaxis.set_major_locator(MaxNLocator(4))
@@ -281,7 +311,7 @@ def plot_areas(
     epsilon, delta, unit, simulation = about
     title = f"{output}, averages of {len(areas)} areas\n"
     title += f"Protects {unit} with {style.budget_text(epsilon, delta)}"
-    style.set_title(figure, title, simulation=simulation)
+    style.set_title(figure, title[:1].upper() + title[1:], simulation=simulation)
     return style.root_of(panels[0])
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class Released:
     answered: tuple[Array, Array] | None = None
     asked: Array | None = None
     bounds: tuple[float, float] | None = None
-    ticks: tuple[Any, ...] = ()
+    ticks: tuple[str | tuple[str, ...] | None, ...] = ()
     aspect: float | None = None
     known: str = "public inputs"
 
@@ -111,6 +110,14 @@ class Released:
     def is_map(self) -> bool:
         """Whether there are two inputs, and every value between the ends of both has a meaning."""
         return len(self.extent) == 2 and not (len(self.levels(0)) or len(self.levels(1)))
+
+    @property
+    def curve_per_level(self) -> int | None:
+        """Which of two inputs is a number, where the other is a category: it has a curve for every level."""
+        if len(self.extent) != 2 or self.targets is not None:
+            return None
+        few = [bool(len(self.levels(j))) for j in (0, 1)]
+        return few.index(False) if sum(few) == 1 else None
 
     def within(self, points: Array) -> Array:
         """Which points are in the drawn range."""

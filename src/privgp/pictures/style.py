@@ -4,19 +4,21 @@ pyplot, so that nothing global changes and no display is needed."""
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import textwrap
 from collections.abc import Sequence
-from typing import Any, cast
 
 import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import PolyCollection
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.legend_handler import HandlerTuple
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend_handler import HandlerBase, HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import Formatter
@@ -26,11 +28,12 @@ from privgp.types import STAMP, Array
 
 # Okabe and Ito's colours, told apart by colour-blind readers and in grey.
 BLUE, SKY, ORANGE, VERMILION, BLACK = "#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#000000"
-GREY = "#888888"
+GREY, FOOT = "#888888", "#666666"
 SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"
-TEXT, SMALL = 9.0, 8.0  # points, for figures printed at their own width
+TITLE, TEXT, SMALL = 10.0, 9.0, 8.0  # points, for figures printed at their own width
 WIDTH = 6.3  # inches: the text of an A4 page
 DPI = 200
+SIDE = 18  # letters of a name beside a curve
 LETTERS = 45  # that fit beside each other along half of a picture
 REACH = float(norm.ppf(0.95))  # standard deviations to either side of the middle 90%
 AT_TARGETS = "release at the targets"
@@ -56,9 +59,16 @@ def figure_bytes(figure: Figure, ending: str) -> bytes:
     return buffer.getvalue()
 
 
+class ShownFigure(Figure):
+    """A figure that notebooks show as the last line of a cell, whether pyplot was imported or not."""
+
+    def _repr_png_(self) -> bytes:
+        return figure_bytes(self, ".png")
+
+
 def new_figure(height: float, width: float = WIDTH) -> Figure:
     """An empty figure of this size in inches, made without pyplot."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 def panels(figure: Canvas | None, count: int, columns: int, height: float) -> list[Axes]:
@@ -100,7 +110,10 @@ def budget_text(epsilon: float, delta: float) -> str:
 
 
 def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room: int = 95) -> None:
-    """Set a title; for a simulation one that nobody can overlook.
+    """Set a title at the left; for a whole figure, the first line of the text.
+
+    Further lines of a figure, such as the number of rows and the guarantee, are written in grey at its
+    foot. A simulation has a stamp in the upper right corner.
 
     Parameters
     ----------
@@ -114,16 +127,67 @@ def set_title(place: Axes | Canvas, text: str, *, simulation: bool = False, room
         Characters on a line.
 
     """
+    lines = text.split("\n")
+    if isinstance(place, Figure):
+        set_source(place, lines[1:], room)
+        lines = lines[:1]
     if simulation:
-        text = f"{STAMP}\n{text}"
-    lines = [line for part in text.split("\n") for line in textwrap.wrap(part, room)]
-    colour, weight = (VERMILION, "bold") if simulation else (BLACK, "normal")
-    written = "\n".join(lines).replace("$", r"\$")
+        set_stamp(place)
+        room -= 0 if isinstance(place, Axes) else len(STAMP)
+    written = _plain("\n".join(part for line in lines for part in textwrap.wrap(line, room)))
     if isinstance(place, Axes):
-        title = place.set_title(written, loc="left", fontsize=TEXT, color=colour)
+        place.set_title(written, loc="left", fontsize=TEXT)
     else:
-        title = place.suptitle(written, x=0.01, ha="left", fontsize=TEXT, color=colour)
-    title.set_fontweight(weight)
+        size = TITLE if isinstance(place, Figure) else TEXT
+        place.suptitle(written, x=0.01, ha="left", fontsize=size)
+
+
+def set_stamp(place: Axes | Canvas) -> None:
+    """Mark a simulation in the upper right corner, so that nobody can overlook it."""
+    where = place.transAxes if isinstance(place, Axes) else place.transSubfigure
+    text = place.text(0.99, 0.99, STAMP, ha="right", va="top", transform=where, zorder=6,
+        fontsize=SMALL - 1.0, color=VERMILION, fontweight="bold")  # fmt: skip
+    text.set_in_layout(False)
+    on_white(text)
+
+
+def set_source(figure: Figure, lines: Sequence[str], room: int = 95) -> None:
+    """Write lines in grey at the foot of a figure and keep its panels above them.
+
+    Parameters
+    ----------
+    figure
+        a whole figure, laid out by ``new_figure``.
+    lines
+        Such as the number of rows, the guarantee, and the meaning of marks.
+    room
+        Characters on a line, of the size of a title.
+
+    """
+    written = [part for line in lines for part in textwrap.wrap(line, int(1.2 * room))]
+    if not written:
+        return
+    foot = _keep_free(figure, (1.3 * (SMALL - 1.0) * len(written) + 3.0) / 72.0)
+    below = figure.text(
+        0.01, foot + 0.01, _plain("\n".join(written)), ha="left", va="bottom", fontsize=SMALL - 1.0,
+        color=FOOT, linespacing=1.3,
+    )  # fmt: skip
+    below.set_in_layout(False)
+
+
+def _keep_free(figure: Figure, inches: float) -> float:
+    """Move the panels of a figure up and return where the free strip begins, as a share of the height."""
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    foot = float(engine.get()["rect"][1])
+    free = foot + inches / figure.get_figheight()
+    engine.set(rect=(0.0, free, 1.0, 1.0 - free))
+    return foot
+
+
+def _plain(text: str) -> str:
+    """A text in which a bare dollar begins no formula."""
+    return text.replace("$", r"\$")
 
 
 def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
@@ -141,7 +205,7 @@ def set_labels(ax: Axes, x: str = "", y: str = "", *, room: int = 40) -> None:
     """
     for name, set_label in ((x, ax.set_xlabel), (y, ax.set_ylabel)):
         wrapped = textwrap.fill(name, room, max_lines=3, placeholder=" ...")
-        set_label(wrapped.replace("$", r"\$"), fontsize=TEXT)  # a bare dollar begins a formula
+        set_label(_plain(wrapped), fontsize=TEXT)
     ax.tick_params(labelsize=SMALL)
     ax.spines[["top", "right"]].set_visible(False)
 
@@ -163,15 +227,15 @@ def set_ticks(axis: Axis, ticks: Ticks, name: str = "", most: int = 6) -> None:
 
     """
     if ticks == "date":
-        locator: Any = cast(Any, AutoDateLocator)(minticks=3, maxticks=most)
+        locator = AutoDateLocator(minticks=3, maxticks=most)  # type: ignore[no-untyped-call]
         axis.set_major_locator(locator)
-        axis.set_major_formatter(cast(Any, ConciseDateFormatter)(locator))
+        axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         axis.get_offset_text().set_fontsize(SMALL)
     elif ticks in ("longitude", "latitude"):
         axis.set_major_formatter(Degrees("EW" if ticks == "longitude" else "NS"))
     elif ticks is not None:
         step = -(-len(ticks) // 12)
-        shown = [str(name).replace("$", r"\$") for name in ticks[::step]]
+        shown = [_plain(str(name)) for name in ticks[::step]]
         room = max(LETTERS // len(shown), 6)  # for each, on lines below each other
         lines = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False)
         axis.set_ticks(range(0, len(ticks), step), [lines.fill(each) for each in shown])
@@ -186,43 +250,34 @@ def limits(values: Array, margin: float = 0.02) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def mark_answers(ax: Axes, x: Array, y: Array, **look: Any) -> None:
-    """Points that were answered before, if there are any."""
+def mark_answers(ax: Axes, x: Array, y: Array, edge: str = VERMILION) -> None:
+    """Points that were answered before, if there are any; ``edge``: the colour around them."""
     if len(x):
-        ax.plot(x, y, "o", color=VERMILION, ms=3.5, label="answered before", **look)
+        ax.plot(x, y, "o", color=VERMILION, ms=3.5, mec=edge, zorder=4, label="answered before")
 
 
-def mark_points(ax: Axes, x: Array, y: Array, **look: Any) -> None:
-    """Points that were asked for, with a white edge, so that they are seen on any colour."""
-    size = min(4.0, 60.0 / len(x) ** 0.5)
-    ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",
-        clip_on=False, zorder=5, label="points asked", **look)  # fmt: skip
-
-
-def on_white(text: Artist) -> None:
-    """Give a text a white edge."""
-    text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
-
-
-def image(ax: Axes, values: Array, x: Array, y: Array, **look: Any) -> None:
-    """Draw values over a grid.
+def mark_points(ax: Axes, x: Array, y: Array, *, above: bool = False) -> None:
+    """Points that were asked for, with a white edge, so that they are seen on any colour.
 
     Parameters
     ----------
     ax
         The panel.
-    values
-        (rows, columns).
     x, y
-        (columns,) and (rows,), evenly spaced.
-    **look
-        Further arguments of ``imshow``.
+        (points,) each.
+    above
+        Whether ``y`` is the share of the panel's height.
 
     """
-    dx, dy = (0.5 * (axis[1] - axis[0]) for axis in (x, y))
-    ends = (x[0] - dx, x[-1] + dx, y[0] - dy, y[-1] + dy)
-    ax.imshow(values, extent=ends, origin="lower", interpolation="bilinear", **look)
-    ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
+    size = min(4.0, 60.0 / len(x) ** 0.5)
+    ax.plot(x, y, "D", color=VERMILION, ms=size, mec="white", mew=0.1 * size, ls="none",
+        clip_on=False, zorder=5, label="points asked",
+        transform=ax.get_xaxis_transform() if above else ax.transData)  # fmt: skip
+
+
+def on_white(text: Artist) -> None:
+    """Give a text a white edge."""
+    text.set_path_effects([withStroke(linewidth=2.0, foreground="white")])
 
 
 def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
@@ -246,15 +301,107 @@ def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             kind = handle.get_marker() if isinstance(handle, Line2D) else type(handle)
             looks.setdefault(label, {}).setdefault(kind, handle)
-    handles: list[Any] = [tuple(each.values()) for each in looks.values()]
-    style: dict[str, Any] = {"handler_map": {tuple: HandlerTuple(None)}}
+    handles = [tuple(each.values()) for each in looks.values()]
+    both: dict[type, HandlerBase] = {tuple: HandlerTuple(None)}
     if not handles:
         return
     if below:
-        style |= {"loc": "outside lower center", "ncols": columns, "frameon": False}
-        root_of(axes[0]).legend(handles, [*looks], fontsize=SMALL, **style)
+        figure = root_of(axes[0])
+        lines = -(-len(handles) // columns)
+        foot = _keep_free(figure, (1.6 * SMALL * lines + 8.0) / 72.0)
+        figure.legend(  # type: ignore[call-overload] # pairs, as HandlerTuple draws them
+            handles,
+            [*looks],
+            fontsize=SMALL,
+            handler_map=both,
+            loc="lower left",
+            bbox_to_anchor=(0.0, foot),
+            borderaxespad=0.3,
+            ncols=columns,
+            frameon=False,
+        )
     else:
-        axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, **style)
+        axes[0].legend(handles, [*looks], fontsize=SMALL - 1.0, handlelength=1.5, handler_map=both)
+
+
+MARKS = {"D": "Diamonds", AT_TARGETS: "Circles"}
+
+
+def name_of_mark(artist: Artist) -> str:
+    """What a kind of mark is called in a sentence, such as "Dots"."""
+    mark = artist.get_marker() if isinstance(artist, Line2D) else artist.get_label()
+    return MARKS.get(str(mark), "Dots")
+
+
+def label_curves(ax: Axes) -> list[Artist]:
+    """Write the name of every line and band at its right end, so that none needs a legend.
+
+    Parameters
+    ----------
+    ax
+        The panel, with all of its curves.
+
+    Returns
+    -------
+    list of Artist
+        Named marks that have no right end, such as single points; they are left without a name.
+
+    """
+    heights, names, colours, left = [], [], [], []
+    for artist, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        end = _right_end(ax, artist)
+        if end is None:
+            left.append(artist)
+            continue
+        heights.append(end)
+        names.append(textwrap.fill(str(label), SIDE))
+        colours.append(artist.get_color() if isinstance(artist, Line2D) else BLUE)
+    line = 1.25 * SMALL / (0.7 * 72.0 * root_of(ax).get_figheight())
+    sizes = line * np.array([name.count("\n") + 1.3 for name in names])
+    for height, name, colour in zip(spread(heights, sizes), names, colours, strict=True):
+        ax.text(1.015, height, _plain(name), color=colour, fontsize=SMALL, va="center",
+            transform=ax.transAxes)  # fmt: skip
+    return left
+
+
+def _right_end(ax: Axes, artist: Artist) -> float | None:
+    """Where a curve or a band ends at the right, as a share of the height; None for anything else."""
+    if isinstance(artist, Line2D):
+        is_rug, drawn = artist.get_marker() == "|", np.asarray(artist.get_xydata(), dtype=float)
+        if len(drawn) == 0 or (artist.get_linestyle() == "None" and not is_rug):
+            return None
+        if is_rug:
+            return float(drawn[-1, 1])
+        shown = artist.get_transform().transform(drawn[-1])
+    elif isinstance(artist, PolyCollection):
+        corners = np.concatenate([path.vertices for path in artist.get_paths()])
+        shown = ax.transData.transform(corners[corners[:, 0] >= corners[:, 0].max()]).max(axis=0)
+    else:
+        return None
+    return float(np.clip(ax.transAxes.inverted().transform(shown)[1], 0.0, 1.0))
+
+
+def spread(heights: Sequence[float], sizes: Array) -> Array:
+    """Heights of texts moved apart until none overlaps, in their order.
+
+    Parameters
+    ----------
+    heights
+        Where the middle of each should be.
+    sizes
+        (texts,), the height of each.
+
+    """
+    order = np.argsort(heights, kind="stable")
+    placed = np.asarray(heights, dtype=float)
+    for _ in range(50):
+        for low, high in itertools.pairwise(order):
+            overlap = 0.5 * (sizes[low] + sizes[high]) - (placed[high] - placed[low])
+            if overlap > 0.0:
+                placed[low] -= 0.5 * overlap
+                placed[high] += 0.5 * overlap
+        placed = np.maximum(placed, 0.5 * sizes)
+    return placed
 
 
 LARGE = ((1e9, "bn"), (1e6, "M"), (1e3, "k"), (1.0, ""))

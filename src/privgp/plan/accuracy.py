@@ -18,12 +18,12 @@ from scipy.special import logsumexp, ndtri
 from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import ConstantKernel
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.posterior import posterior
 from privgp.gp.kernels.evaluate import evaluate, mean_variance
 from privgp.gp.priors import Hyperparameters, rougher
 from privgp.gp.smoothers import exact_smoother, node_smoother
-from privgp.gp.threads import one_thread
 from privgp.privacy.budget import MAX_EPSILON
 from privgp.types import Array
 

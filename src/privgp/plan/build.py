@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import Kernel
 
-from privgp.gp.input_maps import collapse, spreads
 from privgp.gp.measurement import Functionals
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.priors import Hyperparameters, Prior, collapse, spreads
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.designs.earlier import Earlier
-from privgp.plan.designs.residuals import residuals_for
+from privgp.plan.designs.stages import residuals_for
 from privgp.plan.designs.workload import design
+from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
+from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
+from privgp.plan.parameters import Parameters
 from privgp.plan.part import Part
 from privgp.plan.strategy import OutputSums, Strategy, effective_count, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
@@ -105,6 +106,13 @@ class Question:
     each: bool = False
     row_noise: Array | None = None
     signal: float = 1.0
+
+    @classmethod
+    def of(cls, asked: Parameters, **own: object) -> Self:
+        """What was asked of one output: parameters of the same names, and ``own`` in place of them."""
+        same = [each.name for each in fields(cls) if hasattr(asked, each.name)]
+        given: dict[str, Any] = {name: getattr(asked, name) for name in same}
+        return cls(**given | asked.asks() | own)
 
     def nodes(self, model: Hyperparameters, inputs: Array, cells: int) -> Integers:
         """Which inputs carry the function: as many as asked for, or those nearest to given points.

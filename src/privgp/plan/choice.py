@@ -11,22 +11,24 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial import KDTree
 
-from privgp.gp.input_maps import spreads
 from privgp.gp.kernels.evaluate import evaluate
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.priors import Hyperparameters, Prior, spreads
 from privgp.gp.smoothers import Nystrom, Smoother, exact_smoother, node_smoother
 from privgp.plan.bins.bins import Bins, HalvedBins, PeopleBins, PeopleHalvedBins
+from privgp.plan.cells import partition
 from privgp.plan.designs.earlier import Earlier, hypotheses_after_earlier, relative
-from privgp.plan.designs.hypotheses import (
+from privgp.plan.designs.noise_aware import (
+    Hypothesis,
     Masses,
     Weighed,
+    aware_design,
     design_models,
     factors_of,
+    gain,
     hypotheses_for,
+    log_variance_left,
     several_scales,
 )
-from privgp.plan.designs.noise_aware import Hypothesis, aware_design, gain, log_variance_left
-from privgp.plan.designs.partition import partition
 from privgp.plan.designs.workload import design
 from privgp.plan.features import Features, PeopleFeatures
 from privgp.plan.inputs.tally import Tally

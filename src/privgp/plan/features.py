@@ -17,11 +17,11 @@ import numpy as np
 from scipy.linalg import cholesky, lapack
 from sklearn.gaussian_process.kernels import Matern
 
+from privgp.gp.arithmetic import rounding
 from privgp.gp.features import FeatureMap, pack_symmetric, spread_points, unpack_symmetric
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
-from privgp.gp.rounding import rounding
 from privgp.plan.accuracy import variances_beyond_rows
 from privgp.plan.bins.bins import Functions, RecordSums, about_even
 from privgp.plan.bins.counts import UNEVENNESS

@@ -13,8 +13,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.plan.bins.points import MOST_BINS, REPLACED, PointBins, count_bounds
 from privgp.plan.inputs.arguments import (
-    MOST_INDUCING,
-    MOST_ROWS,
     AnyBounds,
     are_several,
     check_any_bounds,
@@ -29,44 +27,48 @@ from privgp.plan.inputs.arguments import (
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.labels import (
     LABEL_VARIANCE,
-    Classes,
-    check_classes,
     rescale,
     signal_of,
     steepest,
 )
-from privgp.privacy.budget import MAX_EPSILON
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import (
     BY_LIKELIHOOD,
     CLASSIFIER,
     REGRESSOR,
-    UNITS,
+    Classes,
     Label,
     Outcome,
     Presence,
+    check_classes,
+    has_private_inputs,
 )
-from privgp.question.parameters import BY_NAME, GENERAL, LEAST_SHARE, choices, names_of
+from privgp.question.parameters import (
+    BY_NAME,
+    EVERY,
+    GENERAL,
+    LEAST_SHARE,
+    MOST_INDUCING,
+    Chosen,
+    names_of,
+)
 from privgp.storage.codec import fingerprint
-from privgp.types import Array, Pair, Positive, Share, UserData, Within, added_field
+from privgp.types import Array, Pair, Positive, UserData, Within, added_field
 from privgp.types import Count as Rows
 
-OBJECTIVES, RECONSTRUCTIONS = choices("objective"), choices("reconstruct")
-LIKELIHOODS, MECHANISMS = choices("likelihood"), choices("mechanism")
-PROTECTED, LEARNING = choices("protect"), choices("hyperparameters")
-STAGES = choices("residuals")
 # What the constructor of PrivateGP takes besides its outcomes.
 MIXED_ARGUMENTS = names_of(GENERAL, kept=True)
 # What outcomes of several kinds have in common.
 MIXED = {name: BY_NAME[name].default for name in names_of(REGRESSOR, kept=True)}
+OF_PARTS = ("epsilon", "delta", "targets")  # which every outcome alone may have otherwise
 # What a probability is among outputs.
 PROBABILITY: dict[str, Any] = {
     name: default for name, default in MIXED.items() if name not in names_of(CLASSIFIER)
 } | {"y_bounds": (0.0, 1.0), "noise_variance": LABEL_VARIANCE}
 
 
-@dataclass(frozen=True)
-class Parameters:
+@dataclass(frozen=True, kw_only=True)
+class Parameters(Chosen):
     """The arguments of a regressor's constructor. The seed of a simulation is dropped.
 
     ``estimator``: the name of the class that takes them.
@@ -77,21 +79,10 @@ class Parameters:
     noise_variance: Positive | tuple[Positive | None, ...] | Annotated[Array, "*"] | None
     y_bounds: AnyBounds
     x_bounds: Pair | tuple[Pair, ...] | None
-    epsilon: Annotated[float, Within(np.finfo(float).tiny, MAX_EPSILON)]
-    delta: Share
     targets: Annotated[Array, "* columns"] | None
     inducing: Annotated[int, Within(1, MOST_INDUCING)] | Annotated[Array, "* columns"] | None
-    protect: Annotated[str, PROTECTED]
-    objective: Annotated[str, OBJECTIVES]
-    reconstruct: Annotated[str, RECONSTRUCTIONS]
-    hyperparameters: Annotated[str, LEARNING]
-    mechanism: Annotated[str, MECHANISMS]
-    max_change: Positive | None = added_field(None)
-    likelihood: Annotated[str, LIKELIHOODS] = added_field("gaussian")
     shares: tuple[Positive, ...] | None = added_field(None)
     columns: Inputs | None = added_field(None)
-    most_rows: Annotated[int, Within(1, MOST_ROWS)] | None = added_field(None)
-    residuals: Annotated[str, STAGES] = added_field("auto")
 
     @property
     def change(self) -> float:
@@ -101,7 +92,7 @@ class Parameters:
     @property
     def private_inputs(self) -> bool:
         """Whether inputs are private too."""
-        return UNITS[self.protect, False].private_inputs
+        return has_private_inputs(self.protect)
 
     @property
     def most_nodes(self) -> float:
@@ -153,25 +144,20 @@ class Parameters:
         return {name: self.columns.table(self.columns.back(p)) for name, p in points.items()}
 
     def asks(self) -> dict[str, Any]:
-        """What a plan is asked besides bounds, objective and how to reconstruct."""
+        """What a plan is asked in other words than the parameters have for it."""
         return {
-            "kernel": self.kernel,
-            "targets": self.targets,
             "learned": self.hyperparameters == "learned",
-            "mechanism": self.mechanism,
-            "max_change": self.max_change,
             "squares": self.outcome().has_squares or self.noise_variance is None,
             "inputs": self.columns,
-            "inducing": self.inducing,
             **self._noise(),
         }
 
     def _noise(self) -> dict[str, Any]:
         """The noise variance, or that of every row and their mean; the latter is known, and not learned."""
-        given, stages = self.noise_variance, self.residuals
+        given = self.noise_variance
         if not isinstance(given, np.ndarray):
-            return {"noise_variance": given, "residuals": stages}
-        if stages == "always":
+            return {}
+        if self.residuals == "always":
             raise ValueError("residuals='always' does not go with a noise_variance by row.")
         known = {"noise_variance": float(given.mean()), "row_noise": given}
         return {**known, "residuals": "never", "squares": False}
@@ -307,7 +293,7 @@ class MixedParameters(Parameters):
         outcomes = {name: each.outcome(exposure or None) for name, each, exposure in named}
         given = super().arguments()
         kept = {name: given[name] for name in MIXED_ARGUMENTS}
-        protect = "outputs" if self.holds_inputs else "records"
+        protect = self.protect if self.holds_inputs or self.private_inputs else "records"
         return {**kept, "outcomes": outcomes, "protect": protect}
 
     @property
@@ -321,7 +307,7 @@ class MixedParameters(Parameters):
 
     def check_for(self, columns: int) -> None:
         super().check_for(columns)
-        shared = ("columns", "hyperparameters", "inducing", "mechanism", "protect", "x_bounds")
+        shared = [name for name in names_of(*EVERY, kept=True) if name not in OF_PARTS]
         marks = {fingerprint([getattr(self, name) for name in shared])}
         for each in self.outcomes:
             each.check_for(columns)
@@ -365,6 +351,10 @@ class DensityParameters(Parameters):
 
     def outcome(self, exposure: str | None = None) -> Outcome:
         return Presence()
+
+    def asks(self) -> dict[str, Any]:
+        """Every bin is measured alone, and no squares: one point that moves changes those of two bins."""
+        return {**super().asks(), "each": True, "squares": False}
 
     @property
     def grid(self) -> PointBins:
@@ -411,6 +401,8 @@ class DensityParameters(Parameters):
 
 
 AnyParameters = Parameters | LabelParameters | MixedParameters | DensityParameters
+# What is kept of an outcome that is more than a number or a count.
+PARAMETERS: Mapping[type, type[Parameters]] = {Label: LabelParameters, Presence: DensityParameters}
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,20 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
         raise ValueError("several outputs are drawn in several panels: leave ax out.")
     epsilons = sorted({*EPSILONS, plan.epsilon})
     plans = [_plan_at(plan, epsilon) for epsilon in epsilons]
+    known = {each.epsilon: each.expected_error() for each in plans if each is not None}
+    vars(plan).setdefault("_errors", {}).update(known)
     panels = [ax] if ax is not None else _new_panels(count)
     for place, panel in enumerate(panels):
         parts = [None if each is None else each.parts[place] for each in plans]
         _draw_errors(panel, plan, place, epsilons, [_errors(part) for part in parts])
-        style.legend([panel], below=ax is None and count == 1)
+        if ax is None and count == 1:
+            for mark in style.label_curves(panel):
+                panel.annotate(
+                    str(mark.get_label()), (plan.epsilon, plan.parts[place].expected_error()), (7, 7),
+                    textcoords="offset points", fontsize=style.SMALL, color=style.VERMILION,
+                )  # fmt: skip
+        else:
+            style.legend([panel], below=False)
     return style.root_of(panels[0])
 
 
@@ -74,7 +83,9 @@ def _draw_errors(
     rows = part.rows
     budget = style.budget_text(plan.epsilon, plan.promised_delta)
     count = f"{rows:,} row{'s' if rows != 1 else ''}"
-    style.set_title(panel, f"{WHAT}\nPlan for {count} with {budget}; nothing is spent yet")
+    is_alone = len(plan.parts) == 1 and len(style.root_of(panel).axes) == 1
+    where = style.root_of(panel) if is_alone else panel
+    style.set_title(where, f"{WHAT}\nPlan for {count} with {budget}; nothing is spent yet")
 
 
 def _plan_at(plan: Plan, epsilon: float) -> Plan | None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from privgp.gp.arithmetic import one_thread, threads_for
 from privgp.gp.kernels.registry import KERNELS
 from privgp.gp.measurement import Measurement
-from privgp.gp.threads import one_thread, threads_for
 from privgp.plan import accuracy, wording
 from privgp.plan.build import Budget, Question
 from privgp.plan.choice import AnyStrategy
@@ -338,8 +338,14 @@ class Plan:
 
         picture = b64encode(figure_bytes(self.plot(), ".png")).decode()
         table = facts_table("Plan", {"epsilon": f"{self.epsilon:g}", "plan": self.summary()})
+        bought = {
+            f"epsilon {epsilon:g}": ", ".join(f"{each:.4g}" for each in np.ravel(error))
+            for epsilon, error in sorted(vars(self)["_errors"].items())
+        }
+        errors = facts_table(f"Expected error, {self.error_unit}", bought)
         return (
-            f'{table}<img alt="expected error" width="600" src="data:image/png;base64,{picture}">'
+            f"{table}{errors}"
+            f'<img alt="expected error" width="600" src="data:image/png;base64,{picture}">'
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:
@@ -436,12 +442,12 @@ def plan_again(plan: Plan, epsilon: float) -> Plan:
     check_budget(epsilon, plan.delta, pure=True)
     asked = replace(made.parameters, epsilon=float(epsilon))
     questions = [
-        Question(
+        Question.of(
+            own,
             y_bounds=part.y_bounds,
             objective=part.objective,
             reconstruct=part.reconstruct,
             exposures=part.exposures,
-            **own.asks(),
         )
         for part, own in zip(plan.parts, asked.parts(), strict=True)
     ]

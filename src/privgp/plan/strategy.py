@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Protocol, Self
 
 import numpy as np
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF, rounding
 from privgp.gp.measurement import Measurement
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.plan.inputs.tally import Tally
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE, Noise, noise_for
 from privgp.privacy.sensitivity import (

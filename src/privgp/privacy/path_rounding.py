@@ -3,14 +3,14 @@
 Units: the kernel is divided by its variance. The computed covariance of the values at all points is
 that of the posterior plus a nugget, up to an error of relative size ``spread``; a second, smaller
 nugget on a lattice hides the rounding of the values themselves. The laws that are really drawn then
-differ from the promised ones by a Renyi divergence of at most ``order * charge``. All of it is
+differ from the guaranteed ones by a Renyi divergence of at most ``order * charge``. All of it is
 public and known before any record is read. Proof: docs/proofs/path_rounding.md."""
 
 import math
 from dataclasses import dataclass
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF, rounding
 from privgp.gp.growing import RUN, sum_error
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 
 TARGET = 2.0**-17  # of the spread
 LEAST_NUGGET = 2.0**-20

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
+from privgp.gp.arithmetic import UNIT_ROUNDOFF, rounding
 from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.privacy.noise import LaplaceNoise, laplace_noise
 from privgp.types import Array, Integers

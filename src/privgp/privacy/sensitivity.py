@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
+from privgp.gp.arithmetic import UNIT_ROUNDOFF, rounding
 from privgp.types import Array, Integers
 
 # The largest w with delta^2 (1 + w^2 s^2) <= 4 whenever |delta| + |s| <= 2: the minimum of

@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+from privgp.limits import Positive, Share, Within, added_field
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, UNITS
 
 GENERAL = "PrivateGP"
 EVERY = (REGRESSOR, CLASSIFIER, GENERAL)
 ALONE = (REGRESSOR, CLASSIFIER)  # the estimators of one outcome
 LEAST_SHARE = 1e-4  # that a class may be declared to have
+MOST_EPSILON = 1e4
+MOST_INDUCING = 5000
+MOST_ROWS = 2**16  # of one person
 KIND_OPTIONS = (
     "--dates", "--categories", "--places", "--crs", "--periodic", "--booleans", "--numbers",
 )  # fmt: skip
@@ -69,14 +73,14 @@ class Span:
         """The ends, as schemas have them; ``most``: a smaller largest number."""
         return {"ge": self.least, "le": self.most if most is None else most}
 
-    def check(self, name: str, value: Any) -> None:
+    def check(self, name: str, value: object) -> None:
         right = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool)
         if not right and (not self.others or isinstance(value, str | bool)):
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
-        if right and not self.least <= value <= self.most:
-            ends = f"at least {self.least:g} and at most {self.most:,g}"
-            kind = ends if self.whole or self.least == LEAST_SHARE else "positive and finite"
-            raise ValueError(f"{name} must be {kind}, got {value!r}.")
+        if isinstance(value, Real) and right and not self.least <= float(value) <= self.most:
+            low = "positive" if 0.0 < self.least <= 1e-50 else f"at least {self.least:g}"
+            high = "finite" if self.most >= 1e50 else f"at most {self.most:,g}"
+            raise ValueError(f"{name} must be {low} and {high}, got {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class Parameter:
     meaning : str
         One or two sentences. Names of parameters stand between backticks, with a value where one is meant:
         the command writes them as options.
-    default : Any
+    default : str or float, optional
     values : Choice or Span, optional
         What it may be, if it is a word or a number. The command and the server then take it as it is.
     estimators : tuple of str
@@ -112,7 +116,7 @@ class Parameter:
 
     name: str
     meaning: str
-    default: Any = None
+    default: str | float | None = None
     values: Choice | Span | None = None
     estimators: tuple[str, ...] = EVERY
     options: tuple[str, ...] = ()
@@ -143,11 +147,12 @@ TABLE = (
               estimators=(CLASSIFIER,)),
     Parameter("x_bounds", "With `protect='records'`: public bounds of the inputs, chosen without looking at "
               "them. Inputs outside are moved to them."),
-    Parameter("epsilon", "The budget: smaller is more private.", 1.0, Span(most=1e4), served="plan",
+    Parameter("epsilon", "The budget: smaller is more private.", 1.0, Span(most=MOST_EPSILON), served="plan",
               most_served=1000),
     Parameter("delta", "The small probability left to chance, well below one over the number of people; may be "
               "0 with Laplace noise.", 1e-6, Span(0.0, 1.0 - 1e-16), served="plan"),
-    Parameter("protect", "What is private.", "outputs", Choice(("outputs", "records")), served="dataset"),
+    Parameter("protect", "What is private.", "outputs", Choice(tuple(dict.fromkeys(word for word, _ in UNITS))),
+              served="dataset"),
     Parameter("targets", "Where to be accurate. Default: at the rows; with `protect='records'`, all over the "
               "bounds."),
     Parameter("objective", "What the measurement minimises.", "posterior",
@@ -158,7 +163,7 @@ TABLE = (
               Choice(("learned", "fixed")), served="plan"),
     Parameter("inducing", "For many rows: the number of inducing inputs. The table is then read in parts. "
               "Default: exact, or a usual number past 20,000 rows. With `protect='records'`: the largest "
-              "number of bins or features.", None, Span(1, 5000, whole=True, others=True),
+              "number of bins or features.", None, Span(1, MOST_INDUCING, whole=True, others=True),
               metavar="COUNT", served="plan", most_served=1000),
     Parameter("link", "With `classes`: from the function to a probability.", "logit",
               Choice(("logit", "probit")), (CLASSIFIER,), served="plan"),
@@ -176,7 +181,7 @@ TABLE = (
               "to one over its share. Default: equal.", estimators=(REGRESSOR, GENERAL)),
     Parameter("columns", "What inputs are that are not numbers.", options=KIND_OPTIONS),
     Parameter("most_rows", "With `groups`: the most rows of one person that are used, the first ones. Default: "
-              "all, or 1,000 of many rows.", None, Span(1, 65_536, whole=True), (REGRESSOR,), metavar="COUNT"),
+              "all, or 1,000 of many rows.", None, Span(1, MOST_ROWS, whole=True), (REGRESSOR,), metavar="COUNT"),
     Parameter("residuals", "Whether a first part of the budget buys a curve, and the rest measures what outputs "
               "are above or below it, clipped to a width that the first part tells; auto: where less error is "
               "expected.", "auto", Choice(("auto", "always", "never")), (REGRESSOR,), served="plan"),
@@ -230,6 +235,26 @@ def names_of(*estimators: str, kept: bool = False) -> tuple[str, ...]:
     """The names of the parameters that all of these estimators take, or of the ``kept`` ones."""
     taken = (each for each in TABLE if {*estimators} <= {*each.estimators})
     return tuple(each.name for each in taken if each.kept or not kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """The parameters of a regressor that are a word or a number, as plans and files keep them.
+
+    A plan is asked for each that it knows by the same name (``plan.build.Question``).
+    """
+
+    epsilon: Annotated[float, Within(2.0**-1022, MOST_EPSILON)]
+    delta: Share
+    protect: Annotated[str, choices("protect")]
+    objective: Annotated[str, choices("objective")]
+    reconstruct: Annotated[str, choices("reconstruct")]
+    hyperparameters: Annotated[str, choices("hyperparameters")]
+    mechanism: Annotated[str, choices("mechanism")]
+    max_change: Positive | None = added_field(None)
+    likelihood: Annotated[str, choices("likelihood")] = added_field("gaussian")
+    most_rows: Annotated[int, Within(1, MOST_ROWS)] | None = added_field(None)
+    residuals: Annotated[str, choices("residuals")] = added_field("auto")
 
 
 def check_values(given: Mapping[str, object]) -> None:

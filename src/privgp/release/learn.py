@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from privgp.gp.arithmetic import lay_out, one_thread
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.linked import Squares, learn_outcomes
 from privgp.gp.inference.noisy_counts import learn_counts
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, rougher
-from privgp.gp.threads import lay_out, one_thread
 from privgp.plan.bins.bins import Bins
 from privgp.plan.features import Features
 from privgp.plan.inputs.inputs import Inputs

@@ -10,10 +10,9 @@ from scipy.optimize import nnls
 
 from privgp.gp.features import spread_points
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.input_maps import InputMap
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.priors import Hyperparameters, Prior, prior_about
+from privgp.gp.priors import Hyperparameters, InputMap, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.features import TOTAL_PRECISION, Features, feature_functionals, precision_of

@@ -8,19 +8,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.threads import one_thread
-from privgp.plan.designs.residuals import Residuals
+from privgp.plan.designs.stages import Residuals
 from privgp.plan.part import Part
 from privgp.types import Array
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
 LEAST_SPREAD = 1e-6
+DIRECTIONS = 12  # of what clipping may cut off
+CUT_OFF = np.array(
+    [0.003, 0.01, 0.03, 0.1]
+)  # shares of the width that clipping may cut off, equally likely
 
 
 @dataclass(frozen=True)
@@ -33,17 +38,20 @@ class LeftSquares:
         In squared units of y, with noise, and the std of that.
     curve : array, (nodes,)
         What the residuals are about, less the middle of the bounds.
+    cut_off : array, (measured, few)
+        A factor of the covariance of what clipping may have cut off from the sums.
 
     """
 
     energy: float
     noise_std: float
     curve: Array
+    cut_off: Array
 
     def put_into(self, f: Functionals, measured: Measurement) -> tuple[Functionals, Measurement]:
         """What is learned from, with this sum in place of that of squared outputs."""
         told = replace(measured, energy=self.energy, energy_noise_std=self.noise_std)
-        return replace(f, energy_centre=self.curve), told
+        return replace(f, energy_centre=self.curve, common=self.cut_off), told
 
 
 @dataclass(frozen=True)
@@ -114,21 +122,88 @@ class FirstStage:
             variance = variance_before(clipped, self.width)
             kept = 1.0 - 2.0 * float(norm.sf(self.width / math.sqrt(variance)))
             steep = max(1.0, variance / clipped) if clipped > 0.0 else 1.0
-            with one_thread():
-                curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
-            squares = LeftSquares(total * variance, steep * second.energy_noise_std, curve)
         weights: Array = strategy.row_weights  # type: ignore[union-attr]
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
-        precision = np.array([first.noise_std**-2.0, std**-2.0])
-        shares = precision / precision.sum()
+        joined = join(first.values, first.noise_std, values, std, self._cut_off)
         both = replace(
             first,
-            values=shares[0] * first.values + shares[1] * values,
-            noise_std=float(precision.sum() ** -0.5),
-            is_laplace=bool(first.laplace.all() and shares[1] > 0.5),  # what the larger share has
+            values=joined.values,
+            noise_std=joined.std,
+            is_laplace=bool(
+                first.laplace.all() and std < first.noise_std
+            ),  # what the larger share has
         )
+        if second.energy is not None:
+            with one_thread():
+                curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
+            energy = total * variance, steep * second.energy_noise_std
+            squares = LeftSquares(*energy, curve, joined.common)
         return both, squares
+
+    @property
+    def _cut_off(self) -> Array:
+        """The covariance of what clipping cuts off from the sums if it is the width everywhere: half of it
+        one number for all places, half of it a curve as smooth as the first one."""
+        f, (best, *_) = self.plan.functionals, self.posterior.components
+        with one_thread():
+            K = best.model.smooth(f.nodes)
+            K = 0.5 + 0.5 * K / float(np.mean(np.diag(K)))
+            return np.asarray(self.width**2 * f.carry(f.carry(K).T))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Two measurements of the same sums as one.
+
+    Attributes
+    ----------
+    values : array, (measured,)
+        Of the sums.
+    std : float
+        Of independent noise.
+    common : array, (measured, few)
+        A factor of the covariance of what else is unknown of them.
+
+    """
+
+    values: Array
+    std: float
+    common: Array
+
+
+def join(first: Array, first_std: float, second: Array, second_std: float, unit: Array) -> Joined:
+    """The best estimate from ``first = s + noise`` and ``second = s + b + noise``, where b is unknown.
+
+    b is what clipping cut off, of which skewed outputs lose some: its covariance is a share of ``unit``, as large
+    as the difference of both measurements makes it plausible.
+
+    Parameters
+    ----------
+    first, second : array, (measured,)
+        Both measurements.
+    first_std, second_std : float
+        Of their noise.
+    unit : array, (measured, measured)
+        The covariance of b, up to its share.
+
+    """
+    with one_thread():
+        last = len(unit) - 1
+        values, V = eigh(unit, subset_by_index=(max(0, last + 1 - DIRECTIONS), last))
+    values, apart = np.maximum(values, 0.0), V.T @ (second - first)
+    noise = first_std**2 + second_std**2
+    spread = noise + np.square(CUT_OFF)[:, None] * values
+    logs = -0.5 * (np.square(apart) / spread + np.log(spread)).sum(axis=1)
+    shares = np.exp(logs - logs.max())
+    bias = float(shares @ np.square(CUT_OFF) / shares.sum()) * values
+    least = 1.0 / (first_std**-2.0 + second_std**-2.0)
+    left = 1.0 / (first_std**-2.0 + 1.0 / (second_std**2 + bias))
+    found = least * (first / first_std**2 + second / second_std**2)
+    found += V @ (
+        left * (V.T @ first / first_std**2 + V.T @ second / (second_std**2 + bias)) - V.T @ found
+    )
+    return Joined(found, math.sqrt(least), V * np.sqrt(left - least))
 
 
 def variance_after(std: float, width: float) -> float:

@@ -23,12 +23,12 @@ ONE_BATCH_EACH = (
 )
 SAME_OUTPUTS = (
     "the budgets of all measurements of the same rows were fixed before the first of them, and the "
-    "outputs were the same in all"
+    "outputs were the same in all of them"
 )
 ONE_BATCH_OF_RECORDS = "nobody is in two of the batches, and who is in which was decided without looking at the records"
 SAME_RECORDS = (
     "the budgets of all measurements of the same records were fixed before the first of them, and the "
-    "records were the same in all"
+    "records were the same in all of them"
 )
 
 
@@ -40,7 +40,7 @@ class Spending:
     public part; ``rows``, ``people``: how many, the latter if they were told apart
     ``row_weights``: (rows,), the factor of every output in its sum, of many rows one for each of their
     cells; None: 1 for all
-    ``guarantee``: what this measurement alone promises
+    ``guarantee``: what this measurement alone guarantees
     The others are as in ``Measurement``; ``values`` of several functions stand one after the other.
     """
 
@@ -169,7 +169,7 @@ def as_one(spendings: Sequence[Spending], functions: int = 1) -> tuple[Measureme
 
 
 def noise_variance(spendings: Sequence[Spending]) -> float:
-    """Of the noise in the sums of records over all batches; 0 if there are none."""
+    """The variance of the noise in sums of records over all batches; 0 if there are none."""
     each = ([one.noise_std**-2.0 for one in batch] for batch in batches(spendings))
     return math.fsum(1.0 / math.fsum(precisions) for precisions in each)
 
@@ -233,7 +233,7 @@ def energy_of(spendings: Sequence[Spending]) -> tuple[float | None, float]:
 
 
 def combine_guarantees(spendings: Sequence[Spending]) -> Guarantee:
-    """What all measurements together promise: those of one batch add up, and each person is in one
+    """What all measurements together guarantee: those of one batch add up, and each person is in one
     batch."""
     found = [_of_batch(batch) for batch in batches(spendings)]
     if len(found) == 1:
@@ -242,7 +242,7 @@ def combine_guarantees(spendings: Sequence[Spending]) -> Guarantee:
     return replace(
         whole,
         assumptions=(*whole.assumptions, spendings[0].one_batch_each),
-        mechanism=f"{len(found)} batches of different people, each measured by itself; of one of "
+        mechanism=f"{len(found)} batches of different people, each measured separately; of one of "
         f"them: {whole.mechanism}",
     )
 

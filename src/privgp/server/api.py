@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 
-from privgp.ledger.errors import LedgerTampered
+from privgp.errors import LedgerTampered
 from privgp.server import shapes
 from privgp.server.declared import Declared, KeyAsked
 from privgp.server.errors import Refused, absent, explain, first_line

@@ -14,7 +14,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from privgp.ledger.errors import LedgerError, LedgerUnreachable
+from privgp.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, releases
 from privgp.server.errors import Refused, first_line
 from privgp.server.guard import Guard

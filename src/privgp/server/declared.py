@@ -24,7 +24,7 @@ from privgp.server.errors import Refused, explain
 from privgp.server.settings import Settings
 from privgp.server.shapes import add_example
 from privgp.server.store import tables
-from privgp.tables.kinds import KINDS
+from privgp.tables.kinds import KINDS, ColumnKinds
 from privgp.types import Array, Pair
 from privgp.vault.labels import class_texts
 
@@ -254,7 +254,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         return dict(self.model_dump(mode="json", exclude=hidden, exclude_none=True))
 
     @property
-    def columns(self) -> dict[Any, Any] | None:
+    def columns(self) -> ColumnKinds | None:
         """What inputs are, in their order, as an estimator has it. Private ones are all declared."""
         said = dict(each.said() for each in self.kinds)
         private = said and self.x_bounds is not None

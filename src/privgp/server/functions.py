@@ -29,7 +29,7 @@ class Prior(Asked):
     delta: Annotated[float, Field(gt=0, lt=1)]
 
     def check(self, declared: Declared, rows: int, settings: Settings) -> None:
-        """Refuse a dataset whose people this could not promise anything to."""
+        """Refuse a dataset whose people this could not guarantee anything to."""
         if not declared.is_plain:
             raise Refused(422, "Functions and paths need numbers, one row per person, and bounds.")
         if len(self.lengthscales) not in (1, len(declared.inputs)):

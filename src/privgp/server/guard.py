@@ -18,7 +18,7 @@ from prometheus_client import Counter as Total
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from privgp.ledger.errors import LedgerUnreachable
+from privgp.errors import LedgerUnreachable
 from privgp.server.errors import Refused
 from privgp.server.jobs.turns import BUSY, Turns
 from privgp.server.settings import Settings

@@ -1,7 +1,10 @@
 """The container of a .privgp file: a zip of stored members, their hashes, a digest of the whole.
 Members of a .plan file are compressed: plans are sent to their approvers.
 The hashes find damage: a flipped bit, a cut end, a member from another file. They do not find
-forgery, as anyone who edits a file can compute them anew; publish the file's own hash for that."""
+forgery, as anyone who edits a file can compute them anew; publish the file's own hash for that.
+"""
+
+from __future__ import annotations
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""The curator's file of a function or of paths: private, and written before any answer leaves.
+"""The custodian's file of a function or of paths: private, and written before any answer leaves.
 
 Its name, its first line and its permissions say that it is private. An archive follows, and an entry
 for every further question:

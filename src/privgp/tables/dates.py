@@ -7,9 +7,8 @@ so that every resolution of one instant rounds to the same number.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 
@@ -65,7 +64,7 @@ def instant_text(cell: object) -> str:
     return f"day {float(days_of(np.array([cell], dtype=object))[0])!r}"
 
 
-def length_text(cell: Any) -> str:
+def length_text(cell: timedelta | np.timedelta64) -> str:
     """The same text for one duration, whatever its type and unit."""
     return f"{np.timedelta64(cell).astype('timedelta64[ns]').astype(np.int64)} nanoseconds"
 

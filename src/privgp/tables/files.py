@@ -4,10 +4,9 @@ read."""
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -17,7 +16,8 @@ from privgp.tables.parser import PLAIN, Layout, count_rows, is_csv, read_header,
 from privgp.tables.texts import use_decimal_points
 
 ENDINGS = (".csv", ".parquet")
-BATCH = 2**16  # rows that are read at a time
+FilePath = str | os.PathLike[str]
+READ = 2**20  # rows that are read at a time: files hold groups of many rows, which are read whole
 PATTERN = re.compile(r"[*?\[]")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how programs name the folder of rows without one
 PARTITION = re.compile(r"([^=/\\]+)=([^=/\\]*)")
@@ -129,7 +129,7 @@ class Files:
         return pl.concat(read)
 
     def batches(
-        self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = BATCH
+        self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = READ
     ) -> Iterator[tuple[int, str, pl.DataFrame]]:
         """The rows of a range in order.
 
@@ -157,7 +157,7 @@ class Files:
             before += file.rows
 
 
-def open_files(paths: Any) -> Files:
+def open_files(paths: FilePath | Iterable[FilePath]) -> Files:
     """The files of a table: a file, a folder, a pattern such as ``trips/*.parquet``, or several of
     them.
 

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, TypeVar
 
 from privgp.errors import TableError
 
@@ -166,7 +166,7 @@ def scan(path: str, layout: Layout = PLAIN) -> "pl.LazyFrame":
 
     if not is_csv(path):
         return pl.scan_parquet(path, glob=False, hive_partitioning=False)
-    source: Any = path
+    source: str | io.BytesIO = path
     if not layout.is_utf_8:
         with _refuse_text(path, layout), _open_text(path, layout) as text:
             source = io.BytesIO(text.read().encode())
@@ -268,7 +268,7 @@ def _names(record: str, layout: Layout) -> tuple[str, ...]:
 
 
 @contextmanager
-def _open_text(path: str, layout: Layout) -> Iterator[Any]:
+def _open_text(path: str, layout: Layout) -> Iterator[IO[str]]:
     """The text of a CSV file after the mark of its byte order, by lines that a line feed ends."""
     opened = gzip.open if path.lower().endswith(".gz") else open
     encoding = "utf-8" if layout.is_utf_8 else layout.encoding

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privgp.types import Array
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
 
 RADIUS = 6371.0088  # kilometres: the earth's mean radius
 WGS84 = "EPSG:4326"
@@ -69,7 +72,7 @@ def to_crs(crs: str, degrees: Array) -> Array:
 
 
 @cache
-def _transformers(crs: str) -> tuple[Any, Any]:
+def _transformers(crs: str) -> tuple[Transformer, Transformer]:
     try:
         from pyproj import Transformer
         from pyproj.exceptions import CRSError

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from importlib.util import find_spec
 from numbers import Real
 from types import UnionType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import narwhals as nw
 import numpy as np
 from narwhals.exceptions import NarwhalsError
-from narwhals.typing import IntoBackend
 
 from privgp.types import Cells, UserData
+
+if TYPE_CHECKING:
+    from narwhals.typing import EagerAllowed, IntoBackend, IntoDataFrame
 
 NO_TABLE = (
     "table must be a data frame (pandas, polars, pyarrow or another with Arrow columns) or a dict of "
@@ -49,6 +51,7 @@ class Table:
     cells : an array per column, all of one length
     named : whether the names are the table's own; otherwise they are x1, x2, ...
     places : two columns that are a place, and its coordinate reference system, None for degrees
+    orders : the levels of columns whose library knows an order of them, by name
 
     """
 
@@ -56,9 +59,10 @@ class Table:
     cells: tuple[Cells, ...]
     named: bool = True
     places: tuple[tuple[tuple[str, str], str | None], ...] = ()
+    orders: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, given: Any) -> Self | None:
+    def of(cls, given: UserData) -> Self | None:
         """The table of a data frame, a mapping, records, a structured array, an array or rows.
 
         Returns
@@ -81,7 +85,9 @@ class Table:
         if any(each.ndim != 1 or len(each) != len(columns[0]) for each in columns):
             return None
         if all(isinstance(label, str) for label in labels):
-            return cls(tuple(map(str, labels)), tuple(columns))
+            known = {str(label): _order(given[label]) for label in labels}
+            orders = {name: levels for name, levels in known.items() if levels}
+            return cls(tuple(map(str, labels)), tuple(columns), orders=orders)
         return cls(_default_names(len(columns)), tuple(columns), named=False)
 
     @classmethod
@@ -200,6 +206,14 @@ def _cells(column: UserData) -> Cells:
     return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
 
 
+def _order(column: UserData) -> tuple[object, ...]:
+    """The levels of an ordered category of pandas or an enumeration of polars, in their order."""
+    kind = getattr(column, "dtype", None)
+    levels = getattr(kind, "categories", None)
+    is_ordered = getattr(kind, "ordered", type(kind).__name__ == "Enum")
+    return tuple(levels) if levels is not None and is_ordered else ()
+
+
 def cells_of(column: UserData) -> Cells:
     """A column of whichever library as an array, of its own memory where that is to be had."""
     is_arrow = hasattr(column, "combine_chunks") or hasattr(column, "buffers")  # text has no array
@@ -215,7 +229,7 @@ def _default_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{k + 1}" for k in range(count))
 
 
-def columns_by_name(table: object) -> dict[str, Any]:
+def columns_by_name(table: UserData) -> dict[str, UserData]:
     """The columns of a table by their names, each as its library holds it.
 
     Parameters
@@ -235,22 +249,24 @@ def columns_by_name(table: object) -> dict[str, Any]:
     return found
 
 
-def frame_like(table: Any, columns: Mapping[str, object]) -> Any:
+def frame_like(table: UserData, columns: Mapping[str, object]) -> IntoDataFrame:
     """A data frame of these columns, of the library that the table is of, or of polars."""
-    backend: IntoBackend[Any] = "polars"
+    backend: IntoBackend[EagerAllowed] = "polars"
     with suppress(TypeError):  # it is a mapping, or a stream that was read
         of = nw.from_native(table).implementation
         backend = of if of in (*KNOWN, nw.Implementation.PYARROW) else backend
-    return nw.from_dict(dict(columns), backend=backend).to_native()
+    frame: nw.DataFrame[IntoDataFrame] = nw.from_dict(dict(columns), backend=backend)
+    return frame.to_native()
 
 
-def frame_of(columns: Mapping[str, object], like: object = None) -> Any:
+def frame_of(columns: Mapping[str, object], like: UserData = None) -> IntoDataFrame:
     """A data frame of these columns: of the library of the table that it is about; where that is an
     array, of pandas, or of polars if pandas is not installed."""
     if like is not None and not isinstance(like, np.ndarray | Sequence):
         return frame_like(like, columns)
-    backend: IntoBackend[Any] = "pandas" if find_spec("pandas") else "polars"
-    return nw.from_dict(dict(columns), backend=backend).to_native()
+    backend: IntoBackend[EagerAllowed] = "pandas" if find_spec("pandas") else "polars"
+    frame: nw.DataFrame[IntoDataFrame] = nw.from_dict(dict(columns), backend=backend)
+    return frame.to_native()
 
 
 def absent(columns: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
@@ -258,7 +274,7 @@ def absent(columns: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
     return [name for name in wanted if name not in columns]
 
 
-def in_memory(given: object) -> Any:
+def in_memory(given: UserData) -> UserData:
     """A lazy frame, a frame of Arrow or an Arrow stream as one that holds its cells; the points of a
     GeoDataFrame as a place; all else as it is."""
     if hasattr(given, "active_geometry_name"):
@@ -287,14 +303,14 @@ def _with_place(given: UserData) -> Table:
     return Table((*others, *names), (*cells, *points), places=(place,))
 
 
-def _frame(table: object) -> nw.DataFrame[Any]:
+def _frame(table: object) -> nw.DataFrame[IntoDataFrame]:
     found = _find_frame(table)
     if found is None:
         raise ValueError(NO_TABLE)
     return found
 
 
-def _find_frame(table: Any) -> nw.DataFrame[Any] | None:
+def _find_frame(table: UserData) -> nw.DataFrame[IntoDataFrame] | None:
     """The frame of any library that narwhals reads, a lazy one collected; None if it is none."""
     try:
         frame = nw.from_native(table)

@@ -11,9 +11,9 @@ from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance
 from opendp.mod import enable_features
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.features import pack_symmetric, unit_features
 from privgp.gp.measurement import Measurement
-from privgp.gp.threads import one_thread
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.features import Features
 from privgp.plan.labels import ClassGroupSums, ClassSums
@@ -130,7 +130,7 @@ def seal_residuals(data: UserData, rows: int, bounds: Pair, curve: Array, width:
     data
         Private: y.
     rows
-        How many there are.
+        How many there are, or cells of many rows.
     bounds
         Declared, (low, high).
     curve
@@ -141,14 +141,17 @@ def seal_residuals(data: UserData, rows: int, bounds: Pair, curve: Array, width:
     """
     if curve.shape != (rows,) or not np.all(np.isfinite(curve)) or not 0.0 < width < np.inf:
         raise ValueError("the curve and the width must be finite numbers, one curve value per row.")
-    y = np.clip(check_outputs(unseal(data), rows), *bounds)
+    held = unseal(data)
+    if isinstance(held, Totals):
+        return held.residuals(curve, width)
+    y = np.clip(check_outputs(held, rows), *bounds)
     return Sealed(np.clip(y - curve, -width, width), rows)
 
 
 def measure_twice(
     data: Any,
     bounds: Pair,
-    strategy: Strategy,
+    strategy: OutputSums,
     noises: tuple[Noise, ...],
     learn_centre: Callable[[Measurement], Centre],
     random_state: Random = None,
@@ -173,7 +176,7 @@ def measure_twice(
     """
     first = measure(data, bounds, strategy, noises[0], random_state)
     curve, width = learn_centre(first)
-    left = seal_residuals(data, strategy.rows, bounds, curve, width)
+    left = seal_residuals(data, len(strategy.index), bounds, curve, width)
     return first, measure(left, (-width, width), strategy, noises[1], random_state)
 
 

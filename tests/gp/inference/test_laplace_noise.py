@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from privgp.gp.inference.laplace_noise import find_sites
+from privgp.gp.measurement import find_sites
 
 Moments = tuple[np.ndarray, np.ndarray, float]
 ONE = {

@@ -11,13 +11,14 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp import PrivateGPRegressor
 from privgp.gp.priors import Hyperparameters
-from privgp.plan.designs.hypotheses import exact_certificate, hypotheses_for
 from privgp.plan.designs.noise_aware import (
     Certificate,
     Hypothesis,
     aware_design,
     certify,
+    exact_certificate,
     gain,
+    hypotheses_for,
     residual_factors,
 )
 from privgp.plan.strategy import strategy_for_rows

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from privgp import PrivateGPRegressor, compose
+from privgp.plan.cells import partition
 from privgp.plan.choice import indicators
 from privgp.plan.designs.noise_aware import Hypothesis, gain, log_variance_left
-from privgp.plan.designs.partition import partition
 from privgp.plan.strategy import OutputSums, strategy_of_groups
 from privgp.privacy.noise import LAPLACE
 from privgp.privacy.sensitivity import total_sensitivity

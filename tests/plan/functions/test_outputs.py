@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic
 
 from privgp.gp.growing import Coordinates, GrowingFactor
-from privgp.gp.input_maps import collapse
 from privgp.gp.kernels.evaluate import evaluate, variance
+from privgp.gp.priors import collapse
 from privgp.plan.functions.outputs import FunctionModel, inverse_covariance, papers_bounds
 
 KERNELS = {

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 
-from privgp.gp.input_maps import collapse
+from privgp.gp.priors import collapse
 from privgp.plan.functions.outputs import (
     FunctionModel,
     dominance,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privgp.plan.search.space import make_space
+from privgp.plan.search.plan import make_space
 
 
 def test_lists_give_all_their_combinations():

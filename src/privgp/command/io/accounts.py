@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from privgp.command.errors import Refusal, one_line, refusal
 from privgp.command.io.files import shown_name
-from privgp.ledger.errors import LedgerError
+from privgp.errors import LedgerError
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -19,7 +19,7 @@ from privgp.command.io.files import open_own, suffix_of, write_json, write_text
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.results import write_certificate
 from privgp.command.io.screen import Step
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.models.load import estimator_for, load
 from privgp.models.published import Published
 from privgp.models.rows.tables import rows_at
@@ -82,12 +82,9 @@ class ReleaseDocument:
         hidden = release.parameters.x_bounds is not None
         names, kinds, name = release.names, release.parameters.columns, release.facts.called
         inputs = f"{release.columns} without names" if names is None else list_names(names)
-        reach: list[str] = []
+        reach = release.ranges()
         if kinds is not None:
-            from privgp.plan.inputs.inputs import ranges
-
             inputs = "; ".join(kinds.describe())
-            reach = [] if hidden else [*ranges(kinds, release.parts[0].functionals.nodes)]
         charged = []
         if "ledger" in facts:
             entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]

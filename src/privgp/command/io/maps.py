@@ -21,7 +21,7 @@ from privgp.types import Array
 if TYPE_CHECKING:
     from scipy.io import netcdf_file
 
-    from privgp.release.exports.geojson import Mesh
+    from privgp.release.geojson import Mesh
 
 CONVENTIONS = "CF-1.8"
 MOST_BANDS = 50
@@ -153,7 +153,7 @@ def write_points(release: Release, X: pl.DataFrame, told: pl.DataFrame, path: Pa
         The file to write.
 
     """
-    from privgp.release.exports.geojson import places_in, points
+    from privgp.release.geojson import places_in, points
 
     names, kinds = release.names or tuple(X.columns), release.parameters.columns
     table = X.rename(dict(zip(X.columns, names, strict=True)))
@@ -211,7 +211,7 @@ def _geojson(
     contours: Asked | None,
 ) -> tuple[str, list[str]]:
     """The text of a file, and the names of its properties."""
-    from privgp.release.exports import geojson
+    from privgp.release import geojson
 
     east, north = order = _east_north(grid)
     columns = {
@@ -238,13 +238,13 @@ def _geojson(
 
 def _east_north(grid: Grid) -> tuple[int, int]:
     """Which of the two inputs goes east, and which north."""
-    from privgp.release.exports.geojson import check_degrees, places_in
+    from privgp.release.geojson import check_degrees, places_in
 
     column = grid.inputs.columns[0]
     if len(grid.shape) != 2 or min(grid.shape) < 2:
         raise Refusal(NO_PLACES)
     if column.degrees(np.empty((0, column.name_count))) is not None:
-        first, second = column.drawn
+        first, second = column.picture_order
         return first, second
     found = places_in(grid.inputs.names)
     if found is None:
@@ -255,14 +255,14 @@ def _east_north(grid: Grid) -> tuple[int, int]:
 
 def _halfway(east: Array, north: Array) -> tuple[Array, Array]:
     """Edges of cells in a plane."""
-    from privgp.release.exports.geojson import halfway
+    from privgp.release.geojson import halfway
 
     return halfway(east), halfway(north)
 
 
 def _mesh(grid: Grid, order: Sequence[int], east: Array, north: Array) -> Mesh:
     """Points of these numbers on the globe, (east, north)."""
-    from privgp.release.exports.geojson import Mesh
+    from privgp.release.geojson import Mesh
 
     column = grid.inputs.columns[0]
     if column.system is None:
@@ -298,14 +298,14 @@ def write_netcdf(
 def _order(grid: Grid) -> list[int]:
     """The inputs in the order of the conventions: the other ones, north, east. Readers put the last
     axis across a map, and the one before it upwards."""
-    from privgp.release.exports.geojson import places_in
+    from privgp.release.geojson import places_in
 
     names = grid.inputs.names
     found = places_in(names)
     pairs = [] if found is None else [found]
     for column in grid.inputs.columns:
         if len(column.names) == 2:
-            east, north = (names.index(column.names[k]) for k in column.drawn)
+            east, north = (names.index(column.names[k]) for k in column.picture_order)
             pairs.append((east, north))
     if len({*pairs}) != 1:
         return [*range(len(names))]

@@ -111,7 +111,7 @@ def write_template(path: Path) -> None:
 
 
 def write_certificate(model: object, path: Path, holder: Mapping[str, str] | None = None) -> None:
-    """What was promised, as a page for people or as JSON for programs by the file's ending."""
+    """What was guaranteed, as a page for people or as JSON for programs by the file's ending."""
     facts = certificate(model, holder=holder)
     if path.suffix == ".html":
         write_text(path, page(facts))

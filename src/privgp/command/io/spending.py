@@ -12,9 +12,8 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phrase
-from privgp.command.io.columns import as_table, input_names
+from privgp.command.io.columns import as_table, input_names, kinds_by_name, levels_of
 from privgp.command.io.files import open_own
-from privgp.command.io.kinds import known_kinds, levels_of
 from privgp.command.io.request import (
     KnownRequest,
     People,
@@ -23,9 +22,7 @@ from privgp.command.io.request import (
     public_computation,
 )
 from privgp.command.io.screen import Step, show_blocks
-from privgp.command.options import Charge
-from privgp.errors import TableError
-from privgp.ledger.errors import LedgerError
+from privgp.errors import LedgerError, TableError
 from privgp.models.load import load, save
 from privgp.models.published import Published
 from privgp.models.rows.files import aside_of, fit_in_place, is_read_in_place, rehearse_table
@@ -46,7 +43,7 @@ from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
-from privgp.types import Array
+from privgp.types import Array, UserData
 
 Measure = Callable[[], Published]
 
@@ -80,7 +77,7 @@ def _prepare_in_parts(request: Request, path: Path, step: Step) -> Measure:
         remember(trial, table.inputs.names, len(table.inputs.names))
         rehearse_table(trial, table, plan)
 
-    outputs: Any = table.output
+    outputs: UserData = table.output
 
     def measure() -> Published:
         if not is_read_in_place(table.inputs, model):
@@ -167,7 +164,7 @@ IN_OPTIONS = {
     "of its updates: leave it out for new people. Nothing was spent.",
     WHICH_RECORDS: "Several batches have as many records as DATA, and private inputs are not compared: "
     "give --same-rows for a batch before the next update. Nothing was spent.",
-    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the promise "
+    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the guarantee "
     "protects one kind of unit. Nothing was spent.",
 }
 
@@ -181,28 +178,16 @@ class UpdateRequest(KnownRequest):
     elsewhere: ClassVar[Mapping[str, str]] = {"likelihood": "likelihood"}
 
     @classmethod
-    def of(
-        cls,
-        release: Path,
-        data: Path,
-        inputs: str | None,
-        output: str,
-        groups: str | None,
-        exposure: str | None,
-        further: Further,
-        charge: Charge,
-        **written: Any,
-    ) -> Self:
-        """``written``: the format of the table, and what is done about missing values."""
+    def of(cls, release: Path, inputs: str | None, further: Further, **given: Any) -> Self:
+        """``given``: what the release does not say, such as the table and how it is written."""
         model = open_own(release, load)
         names = input_names(model, release, inputs)
         with _refuse_as_options():
             check_updatable(model)
         epsilon, delta = further or (model.epsilon, model.delta)
         return cls(
-            released=model, names=names, further=further, data=data, inputs="",
-            output=output, groups=groups, epsilon=epsilon, delta=delta, exposure=exposure, charge=charge,
-            **cls.said(model._released.parameters, release, "update it in Python"), **written,
+            released=model, names=names, further=further, inputs="", epsilon=epsilon, delta=delta,
+            **cls.said(model._released.parameters, release, "update it in Python"), **given,
         )  # fmt: skip
 
     @property
@@ -221,7 +206,7 @@ class UpdateRequest(KnownRequest):
 
     @property
     def kinds(self) -> Kinds | None:
-        return known_kinds(self.released.inputs_, self.names)
+        return kinds_by_name(self.released.inputs_, self.names)
 
     @property
     def levels(self) -> dict[str, list[str]]:
@@ -280,7 +265,7 @@ def _refuse_as_options() -> Iterator[None]:
 def _measure(
     model: Published,
     X: pl.DataFrame,
-    y: Any,
+    y: UserData,
     people: People,
     further: Further,
     exposures: Mapping[str, Array],

@@ -1,4 +1,4 @@
-"""Functions and paths that a curator keeps in a state: opened, written, asked and told of."""
+"""Functions and paths that a custodian keeps in a state: opened, written, asked and told of."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from privgp.command.errors import Failure, Refusal, refusal, stop_phrase
 from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.screen import Step, progress, tell
-from privgp.ledger.errors import LedgerError
+from privgp.errors import LedgerError
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.spending import names_of

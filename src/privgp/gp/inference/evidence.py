@@ -15,9 +15,14 @@ from scipy.linalg.lapack import dpotri
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import values
-from privgp.gp.inference.laplace_noise import find_sites
-from privgp.gp.kernels.evaluate import constant_variance, mean_variance, value_and_pullback
-from privgp.gp.measurement import LARGE, Functionals, Measurement
+from privgp.gp.kernels.evaluate import (
+    Pullback,
+    constant_variance,
+    evaluate,
+    mean_variance,
+    value_and_pullback,
+)
+from privgp.gp.measurement import LARGE, Functionals, Measurement, find_sites
 from privgp.gp.priors import Hyperparameters
 from privgp.types import Array, Integers
 
@@ -60,6 +65,8 @@ def _covariances(
     S = f.carry(AK.T).T + s2 * f.noise_gram + k0 * f.residual_gram
     if f.fixed_gram is not None:
         S += f.fixed_gram
+    if f.common is not None:
+        S += f.common @ f.common.T
     if f.scatter is not None:
         S -= (f.scatter * f.average_variances(K)) @ f.scatter.T
     if changes is not None:
@@ -175,7 +182,8 @@ def fit(
 
     """
     f, s2, k0 = functionals, noise_variance, prior_variance(functionals, kernel, nodes)
-    K, pull = value_and_pullback(kernel, nodes)
+    pull: Pullback | None
+    K, pull = value_and_pullback(kernel, nodes) if gradient else (evaluate(kernel, nodes), None)
     AK, S = _covariances(f, k0, s2, K, changes)
     if changes is not None:
         K = K + changes @ changes.T
@@ -221,7 +229,7 @@ def fit(
             if f.energy_centre is not None:
                 dAK = dAK - 2.0 * pressure * np.outer(a, f.energy_gram @ f.energy_centre)
                 d_noise -= 2.0 * pressure * float(a @ (f.energy_cross.T @ f.energy_centre))
-    if not gradient:
+    if pull is None:
         return Fit(value, L, a, spread, None)
     d_noise += float(np.vdot(dS, f.noise_gram))
     d_scale += float(np.vdot(dS, f.residual_gram))
@@ -295,7 +303,7 @@ class Bending:
         """
         f, measurement, s2 = self.functionals, self.measurement, noise_variance
         k0 = prior_variance(f, kernel, nodes)
-        K = value_and_pullback(kernel, nodes)[0]
+        K = evaluate(kernel, nodes)
         AK, S = _covariances(f, k0, s2, K)
         L, a, base = _with_noise(S, measurement.values, measurement.noise_std)
         U = self.moved

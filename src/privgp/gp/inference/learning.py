@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -162,7 +163,8 @@ def _weigh_draws(
             break
         centre = w @ drawn
         spread = (drawn - centre).T @ ((drawn - centre) * w[:, None])
-        fresh = [Proposal(centre, np.linalg.inv(spread + 0.05 * np.eye(len(centre))))]
+        about = np.linalg.inv(spread + 0.05 * np.eye(len(centre)))
+        fresh = [Proposal(centre, partial(np.asarray, about))]
         proposals = [*proposals, *fresh]
     weighted += np.log(len(proposals) / len(drawn))  # so that they add up to the evidence
     return _Drawn(drawn, np.array(of), weighted, np.array(normal))

@@ -78,6 +78,7 @@ def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functi
         energy_noise_gram=f.energy_noise_gram[square],
         fixed_gram=None if f.fixed_gram is None else f.fixed_gram[square],
         energy_centre=None if f.energy_centre is None else f.energy_centre[nodes],
+        common=None if f.common is None else f.common[chosen],
     )
     flags = tuple(map(bool, measurement.laplace[chosen]))
     return some, replace(measurement, values=measurement.values[chosen], is_laplace=flags)
@@ -135,14 +136,15 @@ def _weigh_by_all(
     some = sample(f, numbers, SECOND)
     kept, logs = [], []
     for i, weight in thin_weights(weights, MODELS):
-        model = models[i]
-        try:
-            whole = condition(f, numbers, model).log_evidence
-            part = condition(*some, model).log_evidence
-        except np.linalg.LinAlgError:  # the budget is spent, so the others must do
-            continue
+        model, more = models[i], 0.0
+        if some[0] is not f:
+            try:
+                whole = condition(f, numbers, model).log_evidence
+                more = whole - condition(*some, model).log_evidence
+            except np.linalg.LinAlgError:  # the budget is spent, so the others must do
+                continue
         kept.append(model)
-        logs.append(np.log(weight) + whole - part)
+        logs.append(np.log(weight) + more)
     if not kept:
         return (replace(models[int(np.argmax(weights))], weight=1.0),)
     shares = np.exp(np.array(logs) - logsumexp(logs))

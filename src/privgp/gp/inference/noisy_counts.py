@@ -24,8 +24,7 @@ from scipy.stats import qmc
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from privgp.gp.inference.posterior import Component, Posterior
-from privgp.gp.input_maps import InputMap
-from privgp.gp.priors import Hyperparameters, Prior
+from privgp.gp.priors import Hyperparameters, InputMap, Prior
 from privgp.types import Array
 
 STEP, LEAST = (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
@@ -17,14 +18,20 @@ from privgp.types import Array
 
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
+STEP = 1e-3  # of differences between slopes
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Where hyperparameters are drawn from: a Student-t about ``z`` with this precision."""
+    """Where hyperparameters are drawn from: a Student-t about ``z``, of the precision that ``curvature`` finds
+    when it is asked for."""
 
     z: Array
-    precision: Array
+    curvature: Callable[[], Array]
+
+    @cached_property
+    def precision(self) -> Array:
+        return self.curvature()
 
     def draws(self, count: int, seed: int) -> Array:
         """Draws on a fixed low-discrepancy set."""
@@ -89,9 +96,11 @@ def climb(
         return first - value, -inner  # about 0, so that units of y do not decide when to stop
 
     best: tuple[float, Array, float] | None = None
+    # the variance of the energy is found anew on the way, if there is energy
+    legs = (37,) if measurement.energy is None else (12, 25)
     for start in starts:
         z = start
-        for steps in (12, 25):
+        for steps in legs:
             first, result = explain(z)
             spread = result.energy_variance or 1.0
             options = {"maxiter": steps, "ftol": 1e-6}
@@ -102,12 +111,13 @@ def climb(
             best = value, z, result.energy_variance or 1.0
     assert best is not None
     value, z, spread = best
-    step = 1e-3
-    rows = [
-        (slope(z - step * axis, spread)[1] - slope(z + step * axis, spread)[1]) / (2.0 * step)
-        for axis in np.eye(prior.size)
-    ]
-    return Proposal(z, _at_least_prior(np.array(rows).reshape(prior.size, prior.size)))
+
+    def curvature() -> Array:
+        steps, size = STEP * np.eye(prior.size), prior.size
+        rows = [slope(z - step, spread)[1] - slope(z + step, spread)[1] for step in steps]
+        return _at_least_prior(np.reshape(rows, (size, size)) / (2.0 * STEP))
+
+    return Proposal(z, curvature)
 
 
 def starts(size: int) -> list[Array]:

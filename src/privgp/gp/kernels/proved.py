@@ -8,10 +8,10 @@ import operator
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF
 from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
 from privgp.gp.kernels.kind import GeneralKind
 from privgp.gp.kernels.registry import fold, kind_of, parts, row_of
-from privgp.gp.rounding import UNIT_ROUNDOFF
 from privgp.types import Array
 
 LARGEST = 1e50  # coordinates

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
+from privgp.tables.kinds import ColumnKinds
 from privgp.tables.table import Table, in_memory
 from privgp.types import Array, UserData
 
@@ -51,7 +52,7 @@ def records_to_plan(model: Any) -> Any:
     return asked
 
 
-def in_order(columns: Mapping[object, object], inputs: Sequence[str]) -> dict[object, object]:
+def in_order(columns: ColumnKinds, inputs: Sequence[str]) -> ColumnKinds:
     """What every private input is, in their order: what was not mentioned is a number."""
     keys = {name: key for key in columns for name in (key if isinstance(key, tuple) else (key,))}
     return {key: columns.get(key, "number") for key in (keys.get(name, name) for name in inputs)}

@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -29,12 +30,10 @@ from privgp.models.search.candidates import loss_of
 from privgp.models.search.outputs import budget_after, deal, promise_of, rehearse_release
 from privgp.models.spending import Search, SpendsAtFit, generator, has_private_rows, seeds
 from privgp.plan.search.folds import Trial
-from privgp.plan.search.plan import SearchPlan
-from privgp.plan.search.space import Space, best_setting, next_setting
+from privgp.plan.search.plan import SearchPlan, Space, best_setting, next_setting
 from privgp.privacy.noise import GaussianNoise
-from privgp.publish import Receipt
 from privgp.storage.state_file import lock_folder
-from privgp.types import Bounds, Column, Random, RandomState, Table
+from privgp.types import Bounds, Column, Predicts, Random, RandomState, Table
 from privgp.vault.scores import Loss, Validation, check_validation
 from privgp.vault.select import Objective, kusner_search, measure_block_loss, measure_loss
 
@@ -50,13 +49,14 @@ class SearchState:
     def __init__(self, path: str | os.PathLike[str] | None, question: dict[str, object]) -> None:
         self.settings: list[int] = []
         self.values: list[float] = []
-        self.charged: dict[str, object] = {}  # what a ledger was charged for all steps
+        self._secret: str | None = None
         self._file: IO[bytes] | None = None
         if path is None:
             return
         self._name = f"state_file {os.fspath(path)!r}"
         try:
-            self._file = open(path, "a+b")  # noqa: SIM115 - held open, and locked, while searching
+            # held open, and locked, while searching; its owner alone may read it
+            self._file = open(path, "a+b", opener=lambda p, how: os.open(p, how, 0o600))  # noqa: SIM115
         except OSError:
             raise ValueError(f"{self._name} cannot be written there.") from None
         try:
@@ -70,11 +70,15 @@ class SearchState:
         if len(self.settings) > steps or any(not 0 <= k < settings for k in self.settings):
             raise ValueError(f"{self._name} is damaged.")
 
-    def pay(self, charged: Mapping[str, object] | None) -> None:
-        """Say that a ledger was charged: a search that goes on is not charged again."""
-        if charged not in (None, self.charged):
-            self._append({"charged": charged})
-            self.charged = dict(charged or {})
+    def pay(self) -> str | None:
+        """The key under which a ledger is charged once for all steps: a search that goes on is not charged
+        again. A reader of the ledger does not learn what a file must hold to go on with it."""
+        if self._file is None:
+            return None
+        if self._secret is None:
+            self._secret = secrets.token_hex(16)
+            self._append({"secret": self._secret})
+        return hashlib.sha256(f"search {self._secret}".encode()).hexdigest()
 
     def ask(self, setting: int) -> None:
         """Say that a step is about to be drawn: from here on it counts as spent."""
@@ -127,8 +131,10 @@ class SearchState:
                 self.settings.append(int(event["place"]))
                 self.values.append(math.nan)
                 return
-            if "charged" in event and isinstance(event["charged"], dict):
-                self.charged = event["charged"]
+            if "secret" in event:
+                self._secret = str(event["secret"])
+                return
+            if "charged" in event:  # of earlier versions, which believed what a file said was paid
                 return
             value = float(event["value"])
             if event["got"] == len(self.settings) - 1 and math.isfinite(value):
@@ -338,11 +344,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
         with closing(SearchState(self.state_file, self._question(plan, loss, seed))) as state:
             state.check(len(plan.noise), len(plan.space))
 
-            def keep(receipt: Receipt | None) -> None:
-                self._keep_receipt(receipt)
-                state.pay(receipt)
-
-            def score(model: object, noise: GaussianNoise, rng: Random) -> float:
+            def score(model: Predicts, noise: GaussianNoise, rng: Random) -> float:
                 return measure_loss(model, validation, noise, rng)
 
             def draw() -> Any:
@@ -353,8 +355,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
                 draw,
                 lambda model: self._choose(plan, loss, surrogate, state, model),
                 rows=None if state.settings else validation.rows,
-                receipt=state.charged,
-                keep=keep,
+                key=None if self.ledger is None else state.pay(),
             )
 
     def _walk(
@@ -394,7 +395,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
         tried, losses = state.settings, np.array(state.values)
         mean, std = surrogate.posterior()
         mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
-        self.cv_results_ = {
+        self.cv_results_: dict[str, Any] = {
             "params": [dict(plan.space.settings[i]) for i in tried],
             "score": loss.score(losses),
             "noise_std": plan.noise_std,

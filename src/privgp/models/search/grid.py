@@ -74,7 +74,7 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
     Attributes
     ----------
     best_params_, best_index_, best_estimator_ : the choice, and the model fitted with it.
-    guarantee_ : what choice and release promise together.
+    guarantee_ : what choice and release guarantee together.
     cv_results_ : the candidates and what is public about them; their scores stay private.
 
     """
@@ -206,7 +206,7 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         self.cv_results_ |= results
 
     def describe(self) -> str:
-        """The budget and how it is divided; after ``fit`` also the choice and the promise."""
+        """The budget and how it is divided; after ``fit`` also the choice and the guarantee."""
         check_budget(self.epsilon, self.delta, pure=True)
         count = len(candidates_of(self.param_grid))
         lines = [

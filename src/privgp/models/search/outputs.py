@@ -12,11 +12,11 @@ from sklearn.base import clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from privgp.gp.arithmetic import one_thread
 from privgp.gp.inference.evidence import fit as explain
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
-from privgp.gp.threads import one_thread
 from privgp.models.published import guarantee_of
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.tables import numbers_only
@@ -179,9 +179,9 @@ def _plan_candidates(
     spent: float,
 ) -> tuple[list[Plan], Array]:
     """A plan for every candidate, and what privacy adds to the mean square error of its
-    predictions. Epsilon and noise distribution are the same for all, so that the promise does not
-    depend on the choice: those that add least, among those that keep the promise beside the choice.
-    Gaussian noise gets what exact accounting leaves, should that keep the promise, else what adding
+    predictions. Epsilon and noise distribution are the same for all, so that the guarantee does not
+    depend on the choice: those that add least, among those that keep the guarantee beside the choice.
+    Gaussian noise gets what exact accounting leaves, should that keep the guarantee, else what adding
     up leaves, which always does, as it does for pure noise."""
     tried: dict[str, tuple[list[Plan], Array]] = {}
     for epsilon, mechanism in _budgets(search, spent):
@@ -230,7 +230,7 @@ def privacy_error(plan: Plan, model: Hyperparameters) -> float:
 def _guarantee(
     search: PrivateGridSearchCV, plans: Sequence[Plan], released: Plan, spent: float = 0.0
 ) -> Guarantee:
-    """The promise of choice and release together, whichever plan is released. ``released``: the one
+    """The guarantee of choice and release together, whichever plan is released. ``released``: the one
     described; ``spent``: the epsilon of the choice, 0 where it is free."""
     simulated = search.random_state is not None
     own = guarantee_of(released, simulated=simulated)

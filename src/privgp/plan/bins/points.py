@@ -60,8 +60,8 @@ def bins_per_input(bins: UserData, inputs: int, points: int, epsilon: float) -> 
 class PointBins(Grid):
     """The bins that private points are counted in.
 
-    A category has one coordinate for every level, each with two bins. Of their combinations, those are
-    used in which one level holds.
+    A category has one coordinate for every level, each with two bins. Only those of their
+    combinations are used in which one level holds.
 
     Attributes
     ----------

@@ -24,8 +24,7 @@ from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom
 from privgp.gp.stacking import Shared, Stacked
-from privgp.plan.designs.hypotheses import Weighed, design_models
-from privgp.plan.designs.noise_aware import Hypothesis
+from privgp.plan.designs.noise_aware import Hypothesis, Weighed, design_models
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:

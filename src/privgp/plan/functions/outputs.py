@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.arithmetic import rounding
 from privgp.gp.kernels.evaluate import diagonal, evaluate, mean_variance, variance
 from privgp.gp.kernels.proved import falls_with_distance
-from privgp.gp.rounding import rounding
 from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms

@@ -14,10 +14,10 @@ import numpy as np
 from scipy.linalg import cholesky
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.arithmetic import UNIT_ROUNDOFF, rounding
 from privgp.gp.growing import GrowingFactor
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import rounding_error, values_by_differences
-from privgp.gp.rounding import UNIT_ROUNDOFF, rounding
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.posterior_mean import (
     CONSTANT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,14 +16,26 @@ from privgp.plan.inputs.inputs import FORM, Inputs
 from privgp.plan.inputs.tally import CLASSES, LADDER, Grouped, fraction_bits
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.table import Table
+from privgp.tables.texts import NOTHING
 from privgp.types import Integers, UserData
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
+    from ibis.expr.datatypes import DataType
 
 NUMBERS = "Column {!r} of the database must hold a finite number in every row."
 KINDS = (
     "Column {!r} of the database must hold degrees on the earth, or numbers between minus one period and "
     "two, in every row."
 )
-PEOPLE = "Column {!r} of the database must name a person in every row, by a whole number or a text."
+PEOPLE = (
+    "Column {!r} of the database must name a person in every row, by a whole number or a text of plain letters "
+    "and digits, without double spaces, other numerals such as 7.0 or 7e0, or texts such as NA: a database "
+    "would take other ways to write one person for other people. Write them in one way, or read the table "
+    "into memory."
+)
+PLAIN, DIGITS = "^[!-~]+( [!-~]+)*$", "^[0-9]+$"
+NUMERAL = "^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?$"
 EXPOSURE = "exposure must be positive and finite in every row."
 LIMITED = ("periodic", "place")
 PERSON, KEY, CLASS = "_privgp_person", "_privgp_key", "_privgp_class"
@@ -58,7 +70,7 @@ class DatabaseRows:
     most: int | None = None
 
     @cached_property
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, float]:
         """What one query tells of all rows: their number, that of people, limits and what is wrong."""
         import ibis
 
@@ -75,12 +87,13 @@ class DatabaseRows:
             asked |= {f"over{place}": e.max(), f"good{place}": db.flag(good).sum()}
         if self.groups is not None:
             asked |= {"people": rows[PERSON].nunique(), "known": rows[PERSON].count()}
-            asked |= {"used": db.flag(rows[CLASS] >= 0).sum()}
-        found = {name: values[0] for name, values in db.sum_groups(rows, (), asked).items()}
+            used = rows[CLASS] >= 0
+            asked |= {"used": db.flag(used).sum(), "variety": rows[CLASS].nunique(where=used)}
+        found = {name: one[0].as_py() for name, one in db.sum_groups(rows, (), asked).items()}
         self._check(found)
         return found
 
-    def _check(self, found: dict[str, Any]) -> None:
+    def _check(self, found: dict[str, float]) -> None:
         """Refuse rows that are not complete."""
         rows = int(found["rows"])
         if not rows:
@@ -94,19 +107,22 @@ class DatabaseRows:
         if self.groups is not None and int(found["known"]) != rows:
             raise ValueError(PEOPLE.format(self.groups))
 
-    def located(self) -> Any:
-        """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, and how many rows
-        their people have."""
-        held: dict[str, object] = {}
+    def located(self, outcomes: Sequence[str] = ()) -> ir.Table:
+        """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, how many rows their
+        people have, and columns ``y_0``, ``y_1``, ... of outcomes. No other column and no name of the table is
+        left, as a database may take two names for one."""
         t = self.table.table
+        held: dict[str, object] = {
+            db.column_name("y", place): t[name] for place, name in enumerate(outcomes)
+        }
         for place, (name, column) in enumerate(zip(self.names, self._columns(), strict=True)):
             held[f"x{place}"] = _numbers(self.table, name, column)
         for place, over in enumerate(self.exposed):
             held[f"e{place}"] = db.constant(1.0) if over is None else t[over].cast("float64")
         if self.groups is None:
-            return t.mutate(**held)
+            return t.select(**held)
         held[PERSON] = _person(self.table, self.groups)
-        t = t.mutate(**held)
+        t = t.select(**held)
         order = [f"x{place}" for place, _ in enumerate(self.names)]
         found = t.mutate(_n=db.count_over(PERSON), _r=db.rank_over(PERSON, order))
         used = found["_n"] if self.most is None else db.least_whole(found["_n"], self.most)
@@ -135,6 +151,10 @@ class DatabaseRows:
         return False
 
     @property
+    def variety(self) -> int:
+        return 1 if self.groups is None else int(self._about["variety"])
+
+    @property
     def exposures(self) -> tuple[float, ...]:
         return tuple(float(self._about[f"over{place}"]) for place, _ in enumerate(self.exposed))
 
@@ -143,7 +163,8 @@ class DatabaseRows:
             [self._about[f"{what}{place}"] for place, _ in enumerate(self.names)]
             for what in ("low", "high", "parts")
         )
-        return Limits(db.floats(low), db.floats(high), np.array([int(each) == 0 for each in parts]))
+        low_end, high_end = np.array([low, high], dtype=np.float64)
+        return Limits(low_end, high_end, np.array([int(each) == 0 for each in parts]))
 
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
         import ibis
@@ -156,9 +177,9 @@ class DatabaseRows:
             found[place, db.integers(counted[KEY])] = db.integers(counted["rows"])
         return found
 
-    def keyed(self, grid: Grid) -> Any:
-        """The rows that are used, with the key of their cell."""
-        rows, key = self.located(), db.whole(0)
+    def keyed(self, grid: Grid, outcomes: Sequence[str] = ()) -> ir.Table:
+        """The rows that are used, as ``located`` has them, with the key of their cell."""
+        rows, key = self.located(outcomes), db.whole(0)
         for place, (axis, stride) in enumerate(zip(grid.axes, grid.strides, strict=True)):
             here = axis.place(rows[f"x{place}"], db.clip)
             key = key + db.least_whole(db.floor(here), axis.count - 1) * db.whole(stride)
@@ -190,12 +211,12 @@ class DatabaseRows:
         return Grouped.of(db.integers(found[KEY]), columns, lows, highs)
 
 
-def _within_bounds(x: object) -> Any:
+def _within_bounds(x: ir.NumericValue) -> ir.NumericValue:
     """Numbers within those that whole numbers of 64 bits can be."""
     return db.clip(x, -(2.0**62), 2.0**62)
 
 
-def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
+def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> ir.NumericValue:
     """The number of every cell of an input column."""
     import ibis
 
@@ -203,7 +224,7 @@ def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
     if column is not None and column.kind == "category":
         cell = x if kind.is_string() else x.cast("string")
         text = cell.strip()
-        found: Any = db.constant(len(column.levels))
+        found = db.constant(len(column.levels))
         for place, level in reversed([*enumerate(column.levels)]):
             found = (text == ibis.literal(level)).ifelse(db.constant(place), found)
         return text.isnull().ifelse(ibis.null("float64"), found)
@@ -222,7 +243,7 @@ def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
     return x.cast("float64")
 
 
-def _around(x: Any, period: float) -> Any:
+def _around(x: ir.NumericValue, period: float) -> ir.NumericValue:
     """Numbers between 0 and the period, as NumPy has them: of numbers between minus one period and two, of
     which a difference is exact and a sum rounded once. Others are missing."""
     import ibis
@@ -233,7 +254,7 @@ def _around(x: Any, period: float) -> Any:
     return (x >= p).ifelse(above, (x < db.constant(0.0)).ifelse(below, x))
 
 
-def _days(x: Any, kind: Any, name: str) -> Any:
+def _days(x: ir.DateValue, kind: DataType, name: str) -> ir.NumericValue:
     """Days since 1970 of a column of dates."""
     if not kind.is_date():
         raise ValueError(f"Column {name!r} of the database must hold dates.")
@@ -245,14 +266,20 @@ def _days(x: Any, kind: Any, name: str) -> Any:
     return x.delta(start, unit="day").cast("float64")
 
 
-def _person(table: db.DatabaseTable, name: str) -> Any:
-    """What people are told apart by; missing where nobody is named."""
+def _person(table: db.DatabaseTable, name: str) -> ir.Value:
+    """What people are told apart by; missing where nobody is named, or in a way that others may be too."""
+    import ibis
+
     x, kind = table.table[name], table.type_of(name)
     if kind.is_integer():
         return x
     if not kind.is_string():
         raise ValueError(PEOPLE.format(name))
-    return x.strip().nullif("")
+    text = x.strip()
+    digits, plain = text.re_search(DIGITS), text.re_search(PLAIN)
+    named = plain & ~text.re_search(NUMERAL) & ~text.lower().isin(sorted(NOTHING))
+    written = named.ifelse(text, ibis.null("string"))
+    return digits.ifelse(text.re_replace("^0*([0-9])", r"\1"), written)
 
 
 def database_inputs(

@@ -16,7 +16,7 @@ from privgp.plan.inputs.arguments import check_bounds
 from privgp.tables.kinds import KINDS, Column, Number, level, levels_of
 from privgp.tables.table import Table, cells_without_value, holds_others, kind_of
 from privgp.tables.texts import ISO_DATE, disguise_of
-from privgp.types import Array, Bounds, Pair, UserData
+from privgp.types import Array, Pair, UserData
 
 MOST_PLAIN_LEVELS = 50  # of a column of text that was not declared
 NUMBERS = ("number", "boolean")
@@ -69,7 +69,7 @@ class Inputs:
         return cls(tuple(columns))
 
     @classmethod
-    def private(cls, declared: object, x_bounds: Bounds | None) -> Self:
+    def private(cls, declared: object, x_bounds: object) -> Self:
         """What private columns are, as declared: nothing is known of them but this.
 
         A column that has bounds and is not in ``declared`` is a number.
@@ -122,7 +122,7 @@ class Inputs:
         return tuple(map(int, np.flatnonzero(~ranked)))
 
     @property
-    def ticks(self) -> tuple[object, ...]:
+    def ticks(self) -> tuple[str | tuple[str, ...] | None, ...]:
         """How numbers along every input are written: None, "date", or the names of levels."""
         return tuple(column.ticks for column in self.columns for _ in column.names)
 
@@ -131,7 +131,7 @@ class Inputs:
         """The order of the numbers in pictures: of places, east goes to the right."""
         starts = np.cumsum([0, *(column.name_count for column in self.columns)])
         pairs = zip(starts, self.columns, strict=False)
-        return [int(start) + place for start, column in pairs for place in column.drawn]
+        return [int(start) + place for start, column in pairs for place in column.picture_order]
 
     def unwrap(self, numbers: Array) -> Array:
         """The same numbers, written so that neighbours are next to each other."""
@@ -364,7 +364,9 @@ def _column(names: tuple[str, ...], kind: str, option: Any, table: Table) -> Col
     if kind == "category":
         cells = table.column(names[0])
         declared = None if option is None else tuple(map(level, option))
-        option = declared or levels_of(cells[~cells_without_value(cells)])
+        found = levels_of(cells[~cells_without_value(cells)])
+        ordered = [each for each in map(level, table.orders.get(names[0], ())) if each in found]
+        option = declared or tuple(ordered) or found
     column: Column = made(names, **({OPTIONS[kind]: option} if kind in OPTIONS else {}))
     column.check()
     return column

@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 
-from privgp.gp.input_maps import collapse
-from privgp.gp.priors import Hyperparameters
+from privgp.gp.priors import Hyperparameters, collapse
 from privgp.gp.smoothers import exact_smoother
 from privgp.plan.inputs.arguments import whole_number
 from privgp.privacy.selection import Fold

@@ -10,7 +10,7 @@ import sys
 import threading
 from queue import SimpleQueue
 
-from privgp.ledger.errors import LedgerError
+from privgp.errors import LedgerError
 from privgp.server.errors import Refused, first_line
 from privgp.server.jobs.answers import Answers
 from privgp.server.jobs.process import LOST, OVER, READY

@@ -5,7 +5,7 @@ import logging
 import threading
 import time
 
-from privgp.ledger.errors import LedgerError
+from privgp.errors import LedgerError
 from privgp.server.jobs.child import failure_text
 from privgp.server.jobs.process import SHARED, End
 from privgp.server.store.schema import FAILED, Row

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from privgp.release import geojson
 from privgp.release.certificate import certificate
-from privgp.release.exports import geojson
 from privgp.release.release import Release
 from privgp.server.errors import Refused
 from privgp.server.views.published import templates

@@ -13,7 +13,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.gzip import GZipMiddleware
 
 from privgp.models.rows.updates import is_updatable
-from privgp.release.exports.geojson import places_in
+from privgp.release.geojson import places_in
 from privgp.server import api
 from privgp.server import releases as published
 from privgp.server.declared import Declared

@@ -62,7 +62,8 @@ def static(name: str) -> bytes:
 
 def certificate_context(facts: dict[str, Any], output: str = "output") -> dict[str, Any]:
     """What a template tells of a certificate; ``output``: the name of the outcome."""
-    private = " and ".join(facts["private"]).replace("the output", f"the {output}")
+    private = " and ".join(facts["private"]).replace(f"the output ({output})", "the output")
+    private = private.replace("the output", f"the {output}")
     together = ", all rows of one person together" if facts["data"]["people"] else ""
     rows, budget = facts["data"]["rows"], f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}"
     size = f"{rows:,} rows, " if ROWS_PUBLIC in facts["public"] else ""

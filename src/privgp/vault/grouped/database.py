@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,11 +12,14 @@ from privgp.engine.local import Engine, Watch
 from privgp.errors import TableError
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
-from privgp.types import Integers
-from privgp.vault.grouped.totals import CHANGED, Encoding
+from privgp.question.outcomes import Classes
+from privgp.types import Integers, UserData
+from privgp.vault.grouped.totals import CHANGED, Encoding, ResidualEncoding
 from privgp.vault.values import Sealed, read_label
 
 WRONG = "the output columns must hold a finite number in every row, or a label where classes are declared."
+TRUTHS = {False: "false", True: "true"}  # also of the numbers 0 and 1
+CURVE = "_curve"
 ANOTHER = "y must be the output of the table whose inputs are X."
 
 
@@ -60,24 +62,34 @@ class DatabaseOutcomes:
     """
 
     rows: DatabaseRows
-    outcomes: tuple[tuple[str, Any], ...]
+    outcomes: tuple[tuple[str, Classes | None], ...]
 
     def sum_over(
         self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
     ) -> Integers:
         """One query; a value that cannot be read is refused without saying which."""
-        rows, bits = self.rows.keyed(tally.grid), tally.bits
-        asked: dict[str, Any] = {"rows": rows[KEY].count()}
+        names, bits = [name for name, _ in self.outcomes], tally.bits
+        rows = self.rows.keyed(tally.grid, names)
+        curves = [each.curve for each in encodings if isinstance(each, ResidualEncoding)]
+        if curves:
+            rows = db.beside(rows, KEY, tally.keys, {CURVE: curves[0]})
+        asked: dict[str, db.Value] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
-            cell = _Cell(rows[name], self.rows.table.type_of(name), classes)
+            cell = _Cell(rows[db.column_name("y", place)], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
-            for column, encoded in enumerate(cell.encode(kind, bits)):
+            if isinstance(kind, ResidualEncoding):
+                columns = _residuals(cell.number(), rows[CURVE], kind, bits)
+            else:
+                columns = cell.encode(kind, bits)
+            for column, encoded in enumerate(columns):
                 asked[db.column_name("y", place, column)] = encoded.sum()
         found = db.sum_groups(rows, [KEY], asked)
-        return _collect(tally, {name: db.integers(_known(v)) for name, v in found.items()})
+        return _collect(tally, {name: db.integers(v) for name, v in found.items()})
 
 
-def seal_database(output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[object]) -> Sealed:
+def seal_database(
+    output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[Classes | None]
+) -> Sealed:
     """The outcomes of rows in a database, on the way to the query that sums them.
 
     Parameters
@@ -96,13 +108,9 @@ def seal_database(output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[
     return Sealed(DatabaseOutcomes(rows, outcomes), rows.count, output.names)
 
 
-def _known(values: Sequence[Any]) -> list[Any]:
-    """Sums, of which those of missing cells alone are missing too: they are refused by their count."""
-    return [0 if value is None else value for value in values]
-
-
 def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
-    """The sums in the order of the tally's cells, if they are of its rows and all values are there."""
+    """The sums in the order of the tally's cells, if they are of its rows and all values are there: sums of
+    missing cells alone are missing too, and are refused by their count."""
     order = np.argsort(found[KEY])
     if not np.array_equal(found[KEY][order], tally.keys):
         raise TableError(CHANGED)
@@ -116,19 +124,19 @@ def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
 class _Cell:
     """A private cell of every row as an expression: it is read where it is."""
 
-    cell: Any
-    kind: Any
-    classes: Any
+    cell: db.Value
+    kind: db.DataType
+    classes: Classes | None
 
-    def is_there(self) -> Any:
+    def is_there(self) -> db.BooleanValue:
         if self.classes is not None:
             found = self.cell.notnull()
             if self.kind.is_string():
                 found = found & (self.cell.strip() != "")
             return found
-        return db.is_finite(self._number())
+        return db.is_finite(self.number())
 
-    def _number(self) -> Any:
+    def number(self) -> db.NumericValue:
         if not (self.kind.is_numeric() or self.kind.is_boolean()):
             raise TableError(WRONG)
         if self.kind.is_boolean():  # one that is missing is refused by its count
@@ -137,10 +145,10 @@ class _Cell:
             )
         return self.cell.cast("float64")
 
-    def encode(self, encoding: Encoding, bits: int) -> list[Any]:
+    def encode(self, encoding: Encoding, bits: int) -> list[db.IntegerValue]:
         """What ``Encoding.encode`` computes, by the same operations on floats."""
         if self.classes is None:
-            return _numbers(self._number(), encoding, bits)
+            return _numbers(self.number(), encoding, bits)
         each = [self._has(name) for name in self.classes]
         if len(each) > 2:
             one = db.whole(1 << bits)
@@ -148,12 +156,12 @@ class _Cell:
         share = each[0].ifelse(db.constant(0.0), db.constant(0.5))
         return _numbers(each[1].ifelse(db.constant(1.0), share), encoding, bits)
 
-    def _has(self, name: Any) -> Any:
+    def _has(self, name: UserData) -> db.BooleanValue:
         """Whether a cell holds a class; False where it is missing."""
         if self.kind.is_string():
             found = self.cell.strip() == (read_label(name) or "")
         elif self.kind.is_boolean():
-            found = self.cell == bool(name)
+            found = self.cell.ifelse("true", "false") == TRUTHS.get(name, name)
         elif self.kind.is_numeric():
             found = self.cell.cast("float64") == db.constant(float(name))
         else:
@@ -161,7 +169,15 @@ class _Cell:
         return found.fill_null(False)
 
 
-def _numbers(values: Any, encoding: Encoding, bits: int) -> list[object]:
+def _residuals(
+    values: db.NumericValue, curve: db.NumericValue, encoding: ResidualEncoding, bits: int
+) -> list[db.IntegerValue]:
+    """What numbers are above or below a curve, as ``ResidualEncoding.encode`` computes it."""
+    left = db.clip(values, *encoding.within) - curve
+    return _numbers(left, encoding, bits)
+
+
+def _numbers(values: db.NumericValue, encoding: Encoding, bits: int) -> list[db.IntegerValue]:
     """A number in [-1, 1] and its square as whole multiples of ``2**-bits``."""
     low, high = encoding.bounds
     middle, half = 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low

@@ -1,24 +1,94 @@
 """Private outcomes summed over the cells of a tally, where the rows are: whole numbers, so that any engine
-adds them up alike. Proof: docs/proofs/engine.md."""
+adds them up alike. Proof: docs/proofs/engine.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import shake_256
+from secrets import token_bytes
 from typing import Any, Protocol
 
 import numpy as np
 
 from privgp.engine.local import Engine, Watch, whole_multiples
-from privgp.gp.threads import one_thread
+from privgp.gp.arithmetic import one_thread
 from privgp.plan.inputs.blocks import Blocks, sum_parts
 from privgp.plan.inputs.tally import Places, Tally, keys_of, sum_columns
 from privgp.tables.files import Files
 from privgp.types import Array, Integers, Pair
-from privgp.vault.masked import Key, Masked
-from privgp.vault.validate import clip_outputs
+from privgp.vault.validate import check_outputs, clip_outputs
 from privgp.vault.values import Sealed, unseal
 
+
+@dataclass(frozen=True, repr=False)
+class Key:
+    """The secret behind masks, new for every pass; only the custodian and the workers' tasks have
+    it.
+
+    Attributes
+    ----------
+    secret : 32 random bytes
+
+    """
+
+    secret: bytes
+
+    @classmethod
+    def new(cls) -> Key:
+        """A key of fresh cryptographic randomness."""
+        return cls(token_bytes(32))
+
+    def mask(self, place: int, shape: tuple[int, ...]) -> Integers:
+        """Uniform integers, other ones for every place, by SHAKE-256.
+
+        Parameters
+        ----------
+        place
+            Place of the part of the sum, never used twice with one key.
+        shape
+            Shape of the mask.
+
+        """
+        stream = shake_256(self.secret + place.to_bytes(8, "little"))
+        count = int(np.prod(shape))
+        return np.frombuffer(stream.digest(8 * count), dtype="<i8").reshape(shape)
+
+
+@dataclass(frozen=True, repr=False)
+class Masked:
+    """Integers plus the masks of these places, modulo 2**64.
+
+    Attributes
+    ----------
+    numbers : masked
+    places : the places whose masks are in them
+
+    """
+
+    numbers: Integers
+    places: list[int]
+
+    @classmethod
+    def of(cls, numbers: Integers, place: int, key: Key) -> Masked:
+        """Private integers with the mask of one place."""
+        return cls(numbers + key.mask(place, numbers.shape), [place])
+
+    def __add__(self, other: Masked) -> Masked:
+        """The sum of both; it takes over this one's list."""
+        self.places.extend(other.places)
+        return Masked(self.numbers + other.numbers, self.places)
+
+    def unmask(self, key: Key) -> Integers:
+        """The sum without masks: private."""
+        total = self.numbers.copy()
+        for place in self.places:
+            total -= key.mask(place, total.shape)
+        return total
+
+
+LATE = "the rows changed after noise was drawn, or cannot be read: count the budget as spent, and plan again."
 CHANGED = "the rows are not those that the plan was made for: plan again. Nothing was spent."
 
 
@@ -43,8 +113,19 @@ class Encoding:
         """How many sums there are: of a number and of its square, or of every class."""
         return 2 if self.classes == 2 else self.classes
 
-    def encode(self, values: Array, bits: int) -> Integers:
-        """Whole multiples of ``2**-bits``, (rows, columns), each a function of its row alone."""
+    def encode(self, values: Array, bits: int, cells: Integers) -> Integers:
+        """Whole multiples of ``2**-bits``, (rows, columns), each a function of its row alone.
+
+        Parameters
+        ----------
+        values : array, (rows,)
+            Private.
+        bits : int
+            Behind the point.
+        cells : array, (rows,)
+            The place of every row's cell in the tally, public.
+
+        """
         if self.classes == 2:
             u = clip_outputs(values, len(values), self.bounds)
             rounded = whole_multiples(u, bits)
@@ -52,6 +133,28 @@ class Encoding:
             return np.column_stack([rounded, whole_multiples(v * v, bits)])
         each = np.equal.outer(values, np.arange(self.classes, dtype=np.float64))
         return np.where(each, 1, -1).astype(np.int64) << bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualEncoding(Encoding):
+    """How what a number is above or below a public curve, clipped to ``bounds``, is summed.
+
+    Attributes
+    ----------
+    within : pair
+        The declared bounds of the number itself.
+    curve : array, (cells,)
+        The curve in every cell of the tally.
+
+    """
+
+    within: Pair
+    curve: Array
+
+    def encode(self, values: Array, bits: int, cells: Integers) -> Integers:
+        """See ``Encoding``."""
+        y = np.clip(check_outputs(values, len(values)), *self.within)
+        return super().encode(np.clip(y - self.curve[cells], *self.bounds), bits, cells)
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,6 +171,8 @@ class Totals:
         How many rows were summed.
     encoding : Encoding
         How values became numbers.
+    again : callable
+        Sums the same outcome in another way, by another pass.
 
     """
 
@@ -75,6 +180,15 @@ class Totals:
     bits: int
     rows: int
     encoding: Encoding
+    again: Callable[[Encoding], Sealed]
+
+    def residuals(self, curve: Array, width: float) -> Sealed:
+        """The sums of residuals about a public curve, (cells,), which are clipped to +-width."""
+        kind = ResidualEncoding((-width, width), within=self.encoding.bounds, curve=curve)
+        try:
+            return self.again(kind)
+        except ValueError:
+            raise RuntimeError(LATE) from None
 
     def check(self, tally: Tally | None, bounds: Pair, columns: int) -> Array:
         """The sums as numbers, (cells, columns), if they are of this tally, bounds and kind."""
@@ -111,6 +225,7 @@ def sum_outcomes(
     watch: Watch | None = None,
 ) -> Sealed:
     """Validate, clip and add up, in one pass: what ``measure`` takes of many rows. Nothing is released.
+    Residuals about a first curve are added up by another pass, which refuses what changed between.
 
     Parameters
     ----------
@@ -137,8 +252,12 @@ def sum_outcomes(
         raise ValueError(CHANGED)
     ends = np.cumsum([1, *(each.columns for each in encodings)])
     parts = np.split(found, ends, axis=1)[1:-1]
+
+    def again(kind: Encoding) -> Sealed:
+        return sum_outcomes(data, rows, tally, [kind], engine, alone=True, watch=watch)
+
     each = tuple(
-        Totals(part, tally.bits, tally.rows, encoding)
+        Totals(part, tally.bits, tally.rows, encoding, again)
         for part, encoding in zip(parts, encodings, strict=True)
     )
     return Sealed(each[0] if alone else AllTotals(each), tally.rows)
@@ -255,11 +374,10 @@ class Summing:
         used: Integers | None,
     ) -> None:
         """Add a batch. All of its outcomes are checked, those of rows that are not used too."""
-        pairs = zip(self.encodings, values.T, strict=True)
-        encoded = np.column_stack([e.encode(column, self.tally.bits) for e, column in pairs])
+        pairs, index = zip(self.encodings, values.T, strict=True), cells.find(keys)
+        encoded = np.column_stack([e.encode(column, self.tally.bits, index) for e, column in pairs])
         if used is not None:
-            keys, encoded = keys[used], encoded[used]
-        index = cells.find(keys)
+            index, encoded = index[used], encoded[used]
         if np.any(index < 0):
             raise ValueError(CHANGED)
         total[:, 0] += np.bincount(index, minlength=len(total))

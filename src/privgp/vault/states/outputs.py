@@ -1,4 +1,4 @@
-"""A curator's lazy draws: one noisy coordinate for every new point, never a second one. The rows
+"""A custodian's lazy draws: one noisy coordinate for every new point, never a second one. The rows
 that are multiplied are public; their columns may not exceed ``limit`` in squared norm, all rows
 ever drawn together, whatever computed them. Proof: docs/proofs/function.md."""
 
@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from privgp.gp.arithmetic import rounding
 from privgp.gp.growing import Coordinates
-from privgp.gp.rounding import rounding
 from privgp.plan.functions.outputs import MAX_POINTS, SENSITIVITIES, FunctionModel
 from privgp.privacy.noise import GaussianNoise
 from privgp.storage.archive import require

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from sklearn.gaussian_process.kernels import Kernel
 
+from privgp.gp.arithmetic import rounding
 from privgp.gp.growing import RUN, cholesky_by_blocks, multiply_by_blocks, solve_by_blocks
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import values_by_differences
-from privgp.gp.rounding import rounding
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH

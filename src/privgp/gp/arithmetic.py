@@ -1,4 +1,4 @@
-"""The same bits in every process: one BLAS thread, and arrays laid out as a file lays them out.
+"""Floating-point arithmetic: the same bits in every process, and how much sums round.
 
 Sums in matrix products are split among threads and follow the memory order of their factors, so
 both are fixed wherever a release is computed or queried.
@@ -6,6 +6,7 @@ both are fixed wherever a release is computed or queried.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -84,3 +85,19 @@ def lay_out(record: Record) -> Record:
         if isinstance(value := getattr(record, field.name), np.ndarray)
     }
     return replace(record, **arrays)
+
+
+UNIT_ROUNDOFF = 2.0**-53
+
+
+def rounding(operations: int) -> float:
+    """gamma_n = n u / (1 - n u): the relative error of a sum of products of n terms, in any order.
+
+    Returns
+    -------
+    float
+        Infinite if n u >= 1, so that no bound is claimed for such a length.
+
+    """
+    lost = operations * UNIT_ROUNDOFF
+    return lost / (1.0 - lost) if lost < 1.0 else math.inf
