@@ -79,7 +79,7 @@ BUDGETS = {
     "concepts": (4000, "public-inputs choosing error-bars several-releases sharp-edges"),
     "for people": (2500, "citizens dpia reviewers faq troubleshooting"),
     "reference": (3000, "certificate glossary symbols"),
-    "evidence": (3500, "benchmarks measured comparison suite gallery papers"),
+    "evidence": (3750, "benchmarks measured comparison suite gallery papers"),
 }
 
 
