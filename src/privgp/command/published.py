@@ -20,7 +20,7 @@ from privgp.command.io.files import (
     open_own,
     write_text,
 )
-from privgp.command.io.screen import progress, table, tell, warn
+from privgp.command.io.screen import progress, table, tell
 from privgp.tables.parser import list_names
 
 if TYPE_CHECKING:
@@ -267,8 +267,6 @@ def _write_predictions(
     }
     lines += [*picture_lines(asked.plot), *picture_lines(asked.page)]
     tell(facts, lines, model.guarantee_, as_json=asked.json)
-    if not asked.json:
-        warn(warnings)
 
 
 def _read_average(text: str) -> dict[str, str]:
@@ -349,8 +347,6 @@ def _write_averages(
         "warnings": warnings,
     }
     tell(facts, [*lines, *picture_lines(plot)], model.guarantee_, as_json=asked.json)
-    if not asked.json:
-        warn(warnings)
 
 
 def _hides_inputs(release: ReleaseValue) -> bool:

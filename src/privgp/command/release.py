@@ -12,7 +12,7 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal, refuse_options
 from privgp.command.io.files import ANY_TABLES, PLANS, RELEASES, TABLES, check_release_files
-from privgp.command.io.screen import Step, progress, warn
+from privgp.command.io.screen import Step, progress
 
 if TYPE_CHECKING:
     from privgp.command.io.request import Request
@@ -157,8 +157,6 @@ def _spend(
         results.tell(
             model.guarantee_, request, {**facts, "warnings": told}, *lines, as_json=as_json
         )
-        if not as_json:
-            warn(told)
 
 
 def _check_complete(context: typer.Context, asked: o.ReleaseOptions, *, by_plan: bool) -> None:

@@ -231,8 +231,7 @@ def bayes(
     import numpy as np
 
     from privgp.command.io.accounts import charge_facts
-    from privgp.command.io.columns import outputs, private_columns
-    from privgp.command.io.kinds import split_names
+    from privgp.command.io.columns import outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.privacy.budget import check_budget

@@ -21,7 +21,11 @@ from privgp.types import Array, Integers, UserData
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
-    from ibis.expr.datatypes import DataType
+    from ibis.expr.datatypes import DataType as DataType
+    from ibis.expr.types import BooleanValue as BooleanValue
+    from ibis.expr.types import IntegerValue as IntegerValue
+    from ibis.expr.types import NumericValue as NumericValue
+    from ibis.expr.types import Value as Value
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
 LARGEST = 1.7976931348623157e308

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from opendp import measurements
@@ -22,7 +21,7 @@ from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.plan.search.folds import Dealt, Trial
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, KusnerConstants, ResidualBound, selection_scale
-from privgp.types import Array, Integers, Pair, Random
+from privgp.types import Array, Integers, Pair, Predicts, Random, UserData
 from privgp.vault.labels import shares_of_each
 from privgp.vault.measure import add_noise
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
@@ -89,7 +88,11 @@ def choose(
 
 
 def choose_by_validation(
-    method: str, models: Sequence[Any], validation: Validation, epsilon: float, rng: Random = None
+    method: str,
+    models: Sequence[Predicts],
+    validation: Validation,
+    epsilon: float,
+    rng: Random = None,
 ) -> int:
     """Which model has the least mean loss on private validation records: its index.
 
@@ -109,7 +112,7 @@ def choose_by_validation(
 
 def choose_by_residuals(
     method: str,
-    y: Any,
+    y: UserData,
     bounds: Pair,
     candidates: Iterable[Candidate],
     people: Integers | None,
@@ -137,7 +140,7 @@ def choose_by_residuals(
 
 
 def root_utilities(
-    y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
+    y: UserData, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
     """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private); their sensitivity (public).
 
@@ -272,7 +275,7 @@ def _errors(X: Array, u: Array, trial: Trial, rows: int, half: float) -> Iterato
 
 
 def measure_loss(
-    model: object, validation: Validation, noise: GaussianNoise, rng: Random = None
+    model: Predicts, validation: Validation, noise: GaussianNoise, rng: Random = None
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget.
 
@@ -304,7 +307,7 @@ class Objective:
 
     """
 
-    train: Callable[[int], Any]
+    train: Callable[[int], Predicts]
     validation: Validation
     prior_mean: float
     prior_std: float
