@@ -430,7 +430,7 @@ def certified(contents: Any) -> Any:
 
 
 def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -> None:
-    """An update adds its own steps to this promise, and weighs rows as the file says."""
+    """An update adds its own steps to this guarantee, and weighs rows as the file says."""
     contents, outcomes = released(tmp_path_factory.mktemp("release")), Counter[str]()
     for number in range(max(50, FORGERIES // 20)):
         rng = generator("release", number)

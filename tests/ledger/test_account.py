@@ -259,7 +259,7 @@ def test_changed_rows_are_found(url, tamper, change):
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_a_chain_that_was_sealed_anew_with_smaller_costs_is_found(kind):
     """Anyone who owns the database can write a chain whose hashes are right: the costs are counted
-    again from what was promised."""
+    again from what was guaranteed."""
     budget = dict(epsilon=str(2 * UNIT), delta=str(UNIT // 10**5), reserve="0")
     opened = seal_row(Opened(dataset="visits", fingerprint=None, opened_at="then", **budget))
     promised = pure(0.5) if kind == "pure" else gaussian(0.5, 1e-6)

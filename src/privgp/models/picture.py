@@ -111,12 +111,12 @@ def _picture(release: Release, values: Any, output: str, curve: str) -> Released
         simulation=release.guarantee.is_simulation,
         targets=None if at_targets is None else at_targets.targets,
     )
-    return in_numbers(shown, release.parameters.columns)
+    return in_numbers(shown, release.parameters.columns, release.outermost)
 
 
 def on_paper(model: Published, released: Released, points: UserData = None) -> Released:
     """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
-    promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
+    guaranteed to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
     release: Release = model._released
     data, nodes = release.facts.statement(release)["data"], released.public_inputs
     chosen = nodes is not None and data["distinct_inputs"] != len(nodes)
@@ -207,8 +207,9 @@ def kernel_points(inputs: Inputs | None, X: Array) -> Array:
     return X if inputs is None else inputs.coordinates(X[:, np.argsort(inputs.drawn)])
 
 
-def in_numbers(released: Released, inputs: Inputs | None) -> Released:
-    """The same over the inputs as people know them, in the order that pictures have them in."""
+def in_numbers(released: Released, inputs: Inputs | None, reached: Array) -> Released:
+    """The same over the inputs as people know them, in the order that pictures have them in, as far as
+    these points reach."""
     if inputs is None:
         return released
     order, places = inputs.drawn, np.argsort(inputs.drawn)
@@ -221,7 +222,7 @@ def in_numbers(released: Released, inputs: Inputs | None) -> Released:
         ends = inputs.range_ends()
         middle = ends.mean(axis=1)
     else:
-        ends, middle = inputs.ends(points[:, places]), inputs.middle(points[:, places])
+        ends, middle = inputs.ends(shown(reached)[:, places]), inputs.middle(points[:, places])
     names = inputs.names if released.names is None else released.names
     return replace(
         released,
@@ -245,7 +246,7 @@ def _shown_of_inputs(release: Release) -> dict[str, Any]:
     nodes, asked = release.parts[0].functionals.nodes, release.parameters
     if asked.x_bounds is None:
         return {
-            "extent": _range_of(nodes),
+            "extent": _range_of(release.outermost),
             "held_at": np.median(nodes, axis=0),
             "held": "at their median",
             "public_inputs": nodes,

@@ -59,9 +59,16 @@ def figure_bytes(figure: Figure, ending: str) -> bytes:
     return buffer.getvalue()
 
 
+class ShownFigure(Figure):
+    """A figure that notebooks show as the last line of a cell, whether pyplot was imported or not."""
+
+    def _repr_png_(self) -> bytes:
+        return figure_bytes(self, ".png")
+
+
 def new_figure(height: float, width: float = WIDTH) -> Figure:
     """An empty figure of this size in inches, made without pyplot."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return ShownFigure(figsize=(width, height), layout="constrained")
 
 
 def panels(figure: Canvas | None, count: int, columns: int, height: float) -> list[Axes]:

@@ -33,6 +33,8 @@ def plot_plan(plan: Plan, ax: Axes | None = None) -> Figure:
         raise ValueError("several outputs are drawn in several panels: leave ax out.")
     epsilons = sorted({*EPSILONS, plan.epsilon})
     plans = [_plan_at(plan, epsilon) for epsilon in epsilons]
+    known = {each.epsilon: each.expected_error() for each in plans if each is not None}
+    vars(plan).setdefault("_errors", {}).update(known)
     panels = [ax] if ax is not None else _new_panels(count)
     for place, panel in enumerate(panels):
         parts = [None if each is None else each.parts[place] for each in plans]

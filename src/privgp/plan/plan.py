@@ -338,8 +338,14 @@ class Plan:
 
         picture = b64encode(figure_bytes(self.plot(), ".png")).decode()
         table = facts_table("Plan", {"epsilon": f"{self.epsilon:g}", "plan": self.summary()})
+        bought = {
+            f"epsilon {epsilon:g}": ", ".join(f"{each:.4g}" for each in np.ravel(error))
+            for epsilon, error in sorted(vars(self)["_errors"].items())
+        }
+        errors = facts_table(f"Expected error, {self.error_unit}", bought)
         return (
-            f'{table}<img alt="expected error" width="600" src="data:image/png;base64,{picture}">'
+            f"{table}{errors}"
+            f'<img alt="expected error" width="600" src="data:image/png;base64,{picture}">'
         )
 
     def plot(self, ax: Axes | None = None) -> Figure:

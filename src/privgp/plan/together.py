@@ -14,6 +14,7 @@ from privgp.gp.measurement import Measurement
 from privgp.plan.bins.build import GRIDS, make_records_part
 from privgp.plan.build import Budget, Question, make_part, part_of, task_of
 from privgp.plan.choice import AnyStrategy, best_sums
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Tally
 from privgp.plan.part import Part
 from privgp.plan.strategy import NOT_TOGETHER, Strategy
@@ -177,6 +178,10 @@ class PlannedRows(Protocol):
     def count(self) -> int:
         """How many rows, records or people there are."""
 
+    def outermost(self, inputs: Inputs | None) -> Array | None:
+        """Where the kernel has the rows that reach furthest along every input; None where these are
+        private."""
+
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
         """The noise distributions to compare."""
 
@@ -207,6 +212,10 @@ class PublicInputs:
     def count(self) -> int:
         return len(self.X)
 
+    def outermost(self, inputs: Inputs | None) -> Array:
+        numbers = self.X if inputs is None else inputs.unwrap(inputs.back(self.X))
+        return np.asarray(self.X[np.unique([numbers.argmin(axis=0), numbers.argmax(axis=0)])])
+
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
         if mechanism != "auto":
             return (mechanism,)
@@ -233,6 +242,9 @@ class PrivateInputs:
     count: int
     x_bounds: tuple[Pair, ...]
     people: bool
+
+    def outermost(self, inputs: Inputs | None) -> None:
+        return None
 
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
         if mechanism != "auto":

@@ -75,11 +75,22 @@ def _summarize_part(plan: Plan, part: Part) -> str:
 def _scales_of(part: Part) -> str:
     """Over which distances the function is assumed to change; nothing where inputs have no units."""
     scales = lengthscales(part.start.kernel)
-    if len(scales) != part.targets.shape[1] or len(scales) > MOST_SCALES:
+    if len(scales) != part.targets.shape[1]:
         return ""
-    each = " and ".join(f"{scale:.3g}" for scale in scales)
-    along = "input" if len(scales) == 1 else "inputs"
-    return f" (it changes over about {each} along its {along}, or over a quarter to twice that)"
+    kinds = None if part.asked is None else part.asked.columns
+    if kinds is None:
+        each = " and ".join(f"{scale:.3g}" for scale in scales)
+        told = [f"{each} along its {'input' if len(scales) == 1 else 'inputs'}"]
+    else:  # once along a place, and not along levels
+        firsts = np.cumsum([0, *kinds.widths[:-1]])
+        told = [
+            f"{scales[first]:.3g} along {' and '.join(column.names)}"
+            for first, column in zip(firsts, kinds.columns, strict=True)
+            if column.apart != "|"
+        ]
+    if not told or len(scales) > MOST_SCALES:
+        return ""
+    return f" (it changes over about {', '.join(told)}, or over a quarter to twice that)"
 
 
 def _describe_stages(part: Part) -> str:
@@ -129,14 +140,14 @@ def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list
     sentences = []
     if epsilon >= MUCH:
         sentences.append(
-            f"Epsilon {epsilon:g} promises little: an attacker may become exp({epsilon:g}) times more "
+            f"Epsilon {epsilon:g} guarantees little: an attacker may become exp({epsilon:g}) times more "
             "certain of one value."
         )
     if delta * people >= 1.0:
         one_over = "1" if people == 1 else f"1/{people:,}"
         sentences.append(
             f"Delta {delta:g} is not below {one_over}, one over the number of {_plural(unit)}: a "
-            f"mechanism that published one whole {unit} could keep this promise."
+            f"mechanism that published one whole {unit} could keep this guarantee."
         )
     return sentences
 

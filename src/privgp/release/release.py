@@ -13,6 +13,7 @@ import numpy as np
 from privgp.gp.changes import SHAPES, Change
 from privgp.gp.kernels.registry import KERNELS
 from privgp.plan.inputs.arguments import check_output_shares
+from privgp.plan.inputs.inputs import Inputs, ranges
 from privgp.plan.parameters import AnyParameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.question.parameters import RECONSTRUCTIONS
@@ -23,7 +24,8 @@ from privgp.release.spendings import Spending
 from privgp.storage.archive import DamagedFile, dump, parse, require
 from privgp.storage.codec import Codec, Leaf, Leaves
 from privgp.storage.fields import array
-from privgp.types import Positive, Within
+from privgp.tables.kinds import Number
+from privgp.types import Array, Positive, Within, added_field
 
 MOST_COLUMNS = 10_000
 
@@ -130,6 +132,8 @@ class Release:
         What was released of every outcome.
     facts : Facts or Planned
         What is stated besides: the summary of the plan, and the certificate.
+    reach : array (rows, columns), optional
+        Where the kernel has the public rows that reach furthest along every input.
 
     """
 
@@ -140,6 +144,29 @@ class Release:
     guarantee: Guarantee
     parts: tuple[Part, ...]
     facts: Facts
+    reach: Array | None = added_field(None)
+
+    @property
+    def outermost(self) -> Array:
+        """Points as far along every input as the public rows are; the nodes where these are private."""
+        nodes = self.parts[0].functionals.nodes
+        return nodes if self.reach is None else np.vstack([nodes, self.reach])
+
+    @property
+    def kinds(self) -> Inputs:
+        """What the columns of inputs are: numbers where nothing was declared."""
+        names = self.names or tuple(f"x{k + 1}" for k in range(self.columns))
+        return self.parameters.columns or Inputs(tuple(Number((name,)) for name in names))
+
+    def ranges(self) -> list[str]:
+        """How far the inputs reach, in words: the public rows, or declared bounds of plain numbers."""
+        declared, points = self.parameters.x_bounds, self.outermost
+        if declared is not None:
+            if self.parameters.columns is not None:  # which say their bounds themselves
+                return []
+            pairs = np.reshape(np.asarray(declared, dtype=float), (-1, 2))
+            points = np.broadcast_to(pairs, (self.columns, 2)).T
+        return ranges(self.kinds, points)
 
     @property
     def spent(self) -> tuple[Spending, ...]:
@@ -188,6 +215,13 @@ class Release:
         vars(made)["answers"] = self.answers
         return made
 
+    def with_reach(self, *rows: Array | None) -> Release:
+        """The same with the public rows that reach furthest, as far as they are public."""
+        public = [each for each in rows if each is not None]
+        made = replace(self, reach=np.vstack(public) if public else None)
+        vars(made)["answers"] = self.answers
+        return made
+
     def label(self, otherwise: str) -> str:
         """What the output is called on pictures, with its units."""
         called = self.facts.called
@@ -213,6 +247,8 @@ class Release:
         named = asked.inputs_of(self.columns)
         fits = self.names is None or len(self.names) == named
         require(fits, "its column names are not one per column")
+        fits = self.reach is None or self.reach.shape[1:] == (self.columns,)
+        require(fits, "its outermost inputs are broken")
         for part, own in zip(self.parts, asked.parts(), strict=True):
             part.check_for(self.columns, own)
         check_total(self.spent, self.guarantee)

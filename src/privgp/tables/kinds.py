@@ -43,7 +43,7 @@ class Number:
     ranked: ClassVar[bool] = True  # whether its ranks may tell more than its values
     ticks: ClassVar[str | tuple[str, ...] | None] = None
     holds: ClassVar[str] = "numbers"
-    drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
+    picture_order: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
     bounded: ClassVar[bool] = True  # whether private values need declared bounds
     numeric: ClassVar[bool] = True  # whether cells are numbers
     apart: ClassVar[str] = (
@@ -160,6 +160,7 @@ class Number:
     def range_of(self, coordinates: Array) -> str:
         """How far points reach, in words; empty for kinds with no ends."""
         low, high = self.cells(self.ends(self.back(coordinates)).T)[0]
+        low, high = (f"{each:.7g}" if isinstance(each, float) else each for each in (low, high))
         return f"{self.names[0]} from {low} to {high}"
 
     def describe_bounds(self) -> str:
@@ -403,7 +404,7 @@ class Place(Number):
             )
 
     @property
-    def drawn(self) -> tuple[int, ...]:  # type: ignore[override]
+    def picture_order(self) -> tuple[int, ...]:  # type: ignore[override]
         return (1, 0) if self.crs is None else (0, 1)
 
     def numbers(self, cells: Sequence[Cells]) -> Array:

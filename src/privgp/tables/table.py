@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from importlib.util import find_spec
@@ -51,6 +51,7 @@ class Table:
     cells : an array per column, all of one length
     named : whether the names are the table's own; otherwise they are x1, x2, ...
     places : two columns that are a place, and its coordinate reference system, None for degrees
+    orders : the levels of columns whose library knows an order of them, by name
 
     """
 
@@ -58,6 +59,7 @@ class Table:
     cells: tuple[Cells, ...]
     named: bool = True
     places: tuple[tuple[tuple[str, str], str | None], ...] = ()
+    orders: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, given: UserData) -> Self | None:
@@ -83,7 +85,9 @@ class Table:
         if any(each.ndim != 1 or len(each) != len(columns[0]) for each in columns):
             return None
         if all(isinstance(label, str) for label in labels):
-            return cls(tuple(map(str, labels)), tuple(columns))
+            known = {str(label): _order(given[label]) for label in labels}
+            orders = {name: levels for name, levels in known.items() if levels}
+            return cls(tuple(map(str, labels)), tuple(columns), orders=orders)
         return cls(_default_names(len(columns)), tuple(columns), named=False)
 
     @classmethod
@@ -200,6 +204,14 @@ def _cells(column: UserData) -> Cells:
     if hasattr(column, "to_numpy"):
         return cells_of(column)
     return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
+
+
+def _order(column: UserData) -> tuple[object, ...]:
+    """The levels of an ordered category of pandas or an enumeration of polars, in their order."""
+    kind = getattr(column, "dtype", None)
+    levels = getattr(kind, "categories", None)
+    is_ordered = getattr(kind, "ordered", type(kind).__name__ == "Enum")
+    return tuple(levels) if levels is not None and is_ordered else ()
 
 
 def cells_of(column: UserData) -> Cells:

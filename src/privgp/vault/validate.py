@@ -102,9 +102,10 @@ def check_output_columns(y: UserData, rows: int, columns: int) -> Array:
 
 
 def column_names(y: Column) -> tuple[str, ...] | None:
-    """The names of a table's columns, which are public; None unless they are different texts."""
+    """The names of a table's columns or of one, which are public; None unless they are different texts."""
     names = getattr(y, "columns", None)
-    if names is None or not all(isinstance(name, str) for name in names):
+    names = [getattr(y, "name", None)] if names is None else names
+    if not all(isinstance(name, str) and name.strip() for name in names):
         return None
     return tuple(map(str, names)) if len({*names}) == len(names) else None
 

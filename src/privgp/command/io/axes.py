@@ -202,11 +202,10 @@ class Grid:
 
 def grid_of(release: Release, count: int | None, bounds: str | None) -> Grid:
     """``count`` points along every input of a release, over its range unless bounds are given."""
-    nodes, asked = release.parts[0].functionals.nodes, release.parameters
-    names = release.names or tuple(f"x{k + 1}" for k in range(release.columns))
-    inputs = asked.columns or Inputs(tuple(Number((name,)) for name in names))
+    reached, asked = release.outermost, release.parameters
+    inputs = release.kinds
     given, plain = _bounds(bounds, inputs), asked.columns is None
-    numbers = nodes if plain else inputs.back(nodes)
+    numbers = reached if plain else inputs.back(reached)
     ends = inputs.ends(numbers)
     if asked.x_bounds is not None:  # whose nodes lie inside of the declared bounds
         declared = np.array(asked.x_bounds).reshape(-1, 2) if plain else inputs.range_ends()

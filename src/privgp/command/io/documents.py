@@ -82,12 +82,9 @@ class ReleaseDocument:
         hidden = release.parameters.x_bounds is not None
         names, kinds, name = release.names, release.parameters.columns, release.facts.called
         inputs = f"{release.columns} without names" if names is None else list_names(names)
-        reach: list[str] = []
+        reach = release.ranges()
         if kinds is not None:
-            from privgp.plan.inputs.inputs import ranges
-
             inputs = "; ".join(kinds.describe())
-            reach = [] if hidden else [*ranges(kinds, release.parts[0].functionals.nodes)]
         charged = []
         if "ledger" in facts:
             entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]

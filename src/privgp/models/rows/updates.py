@@ -35,13 +35,11 @@ from privgp.models.rows.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.noise_aware import design_models, several_scales
-from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.blocks import Beside
+from privgp.plan.designs.stages import Stages, check_shares, information_share, share_out
+from privgp.plan.inputs.arguments import Beside, Exposures, check_bounds
 from privgp.plan.inputs.start import initial_priors
-from privgp.plan.kinds import Exposures
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
-from privgp.privacy.stages import Stages, check_shares, information_share, share_out
 from privgp.release.learn import fingerprints, sums_of, weights_mark
 from privgp.release.parts import Part
 from privgp.release.release import Release
@@ -299,7 +297,7 @@ OTHER_PARAMETERS = (
     "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
 )
 OTHER_UNIT = (
-    "groups must be given if they were given at first, and otherwise not: the promise protects one "
+    "groups must be given if they were given at first, and otherwise not: the guarantee protects one "
     "kind of unit. Nothing was spent."
 )
 LOST = (
@@ -399,12 +397,15 @@ def measure_rows(
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
-    plan = plan_for_rows(asking, rows.given(asking, groups), earlier)
+    given = rows.given(asking, groups)
+    plan = plan_for_rows(asking, given, earlier)
     plan = replace(plan, output_names=model._released.output_names)
     if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):
         raise ValueError(SAME_SUMS if again else KINDS)
     data = rows._sum_for(data, plan)
+    known = model._released.reach
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
+    model._released = model._released.with_reach(known, given.planned.outermost(model.inputs_))
 
 
 def stages(

@@ -131,7 +131,7 @@ class Inputs:
         """The order of the numbers in pictures: of places, east goes to the right."""
         starts = np.cumsum([0, *(column.name_count for column in self.columns)])
         pairs = zip(starts, self.columns, strict=False)
-        return [int(start) + place for start, column in pairs for place in column.drawn]
+        return [int(start) + place for start, column in pairs for place in column.picture_order]
 
     def unwrap(self, numbers: Array) -> Array:
         """The same numbers, written so that neighbours are next to each other."""
@@ -364,7 +364,9 @@ def _column(names: tuple[str, ...], kind: str, option: Any, table: Table) -> Col
     if kind == "category":
         cells = table.column(names[0])
         declared = None if option is None else tuple(map(level, option))
-        option = declared or levels_of(cells[~cells_without_value(cells)])
+        found = levels_of(cells[~cells_without_value(cells)])
+        ordered = [each for each in map(level, table.orders.get(names[0], ())) if each in found]
+        option = declared or tuple(ordered) or found
     column: Column = made(names, **({OPTIONS[kind]: option} if kind in OPTIONS else {}))
     column.check()
     return column

@@ -18,6 +18,11 @@ function mapAxes(view) {
   return { first, second, x: view.axes[first], y: view.axes[second], index };
 }
 
+// Whether data are near a point; where inputs are private or few, nobody can tell.
+function isNear(view, k) {
+  return !view.near || view.near[k] === 1;
+}
+
 // How certain the map is at a point, from 0 to 1, by its whole interval or by the part of privacy noise.
 function certainty(panel, part) {
   const name = part === "privacy" && isSplit(panel) ? "privacy_" : "";
@@ -36,7 +41,7 @@ function rasterOf(view, panel, part) {
   y.forEach((_, j) => x.forEach((_, i) => {
     const k = index(i, j), at = 4 * ((y.length - 1 - j) * x.length + i);
     image.data.set(colourOf(high > low ? (panel.mean[k] - low) / (high - low) : 0.5), at);
-    image.data[at + 3] = Math.round(255 * (FAINTEST + (1 - FAINTEST) * sure.of(k)));
+    image.data[at + 3] = isNear(view, k) ? Math.round(255 * (FAINTEST + (1 - FAINTEST) * sure.of(k))) : 0;
   }));
   brush.putImageData(image, 0, 0);
   return { raster, low, high, sure };
@@ -256,5 +261,6 @@ function keyOf(view, panel, image, unit, part) {
     "div", { class: "map-key" }, make("strong", {}, withUnit(panel.output, unit)), make("br"), strip,
     make("div", {}, make("span", {}, readable(low)), make("span", {}, readable(high))),
     `Paler is less certain: ${of} from ±${readable(sure.least)} to ±${readable(sure.most)}`,
+    ...(view.near?.includes(0) ? [make("br"), "Blank: no data are near"] : []),
   );
 }

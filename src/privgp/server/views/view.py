@@ -12,12 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from privgp.models.picture import (
-    function_picture,
-    kernel_points,
-    part_of,
-    probability_picture,
-)
+from privgp.models.picture import function_picture, kernel_points, part_of, probability_picture
+from privgp.pictures.maps import far_from_inputs
 from privgp.pictures.released import TOTAL, Released
 from privgp.release.geojson import places_in
 from privgp.release.prediction import ReleasedFunction
@@ -42,6 +38,7 @@ def view(release: Release, output: str) -> dict[str, Any]:
     """A panel for every output, of labels for every class (of two, for the last one); over more than
     two inputs, for every input as well.
 
+    Maps have ``near``, 1 where a public input is nearby and 0 elsewhere, unless inputs are private or few.
     A panel has the mean, the 90% interval (low, high), the part of it that the privacy noise makes,
     and the part that the model makes, which is there without any noise: variances add up.
     Probabilities have the interval only.
@@ -65,6 +62,9 @@ def view(release: Release, output: str) -> dict[str, Any]:
     ]
     places = places_of(names, axes)
     around = {"outline": outline(*(axes[place] for place in places))} if places else {}
+    if kind == "map":
+        far = far_from_inputs(first, _panels(axes, first.held_at)[0][1])
+        around |= {} if far is None else {"near": (far <= 1.0).astype(int).tolist()}
     return {
         "kind": kind,
         "inputs": names,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -28,7 +29,7 @@ REACH = 1.645  # standard deviations in half of a 90% interval
 @cache
 def templates() -> Environment:
     made = Environment(loader=PackageLoader("privgp.server"), autoescape=select_autoescape())
-    made.filters["interval"] = half_interval
+    made.filters |= {"interval": half_interval, "short": short, "code": first_digits}
     return made
 
 
@@ -43,6 +44,16 @@ def plain(value: float) -> str:
     return f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e12 else f"{rounded:g}"
 
 
+def short(value: float) -> str:
+    """A budget in few digits."""
+    return f"{value:.4g}".replace("e-0", "e-")
+
+
+def first_digits(text: str) -> str:
+    """As much of a long number as tells it from others."""
+    return re.sub(r"([0-9a-f]{8})[0-9a-f]{24}", r"\1…", text)
+
+
 @cache
 def static(name: str) -> bytes:
     """A file of ours."""
@@ -51,7 +62,8 @@ def static(name: str) -> bytes:
 
 def certificate_context(facts: dict[str, Any], output: str = "output") -> dict[str, Any]:
     """What a template tells of a certificate; ``output``: the name of the outcome."""
-    private = " and ".join(facts["private"]).replace("the output", f"the {output}")
+    private = " and ".join(facts["private"]).replace(f"the output ({output})", "the output")
+    private = private.replace("the output", f"the {output}")
     together = ", all rows of one person together" if facts["data"]["people"] else ""
     rows, budget = facts["data"]["rows"], f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}"
     size = f"{rows:,} rows, " if ROWS_PUBLIC in facts["public"] else ""

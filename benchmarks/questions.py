@@ -1,0 +1,109 @@
+"""What people ask of a release: how often bands hold whole curves, and intervals the means of districts.
+
+``python -m benchmarks.questions [--releases N] [--first SEED] [--only NAME ...] [--out FILE]`` measures
+simulated (seeded) releases with all defaults at epsilon 1, delta 1e-5, on functions of
+``benchmarks.functions``, writes what every release showed and prints a table. Curves are those whose
+pointwise intervals are calibrated in ``benchmarks/measured/calibration.json``; maps are all of them, cut
+into 5 x 5 districts, whose 300 differences are asked too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.functions import BOUNDS, RANGE, TRUTHS, Truth
+from privgp import PrivateGPRegressor
+
+KEPT = Path(__file__).resolve().parent / "measured"
+CALIBRATED, WORST_PLACE = (0.85, 0.95), 0.75  # of pointwise intervals
+SIDE, FINE = 5, 30  # districts along a side of a map, and points along a side of a district
+SEED = 70_000
+
+
+def truths() -> tuple[Truth, ...]:
+    """Curves with calibrated pointwise intervals, and all maps."""
+    known = json.loads((KEPT / "calibration.json").read_text("utf-8"))
+
+    def calibrated(name: str) -> bool:
+        low, high = CALIBRATED
+        one = known[name]
+        return bool(low <= one["coverage"] <= high and one["worst_place"] >= WORST_PLACE)
+
+    return tuple(each for each in TRUTHS if each.columns == 2 or calibrated(each.name))
+
+
+def ask(truth: Truth, seed: int) -> dict[str, float]:
+    """What one release of a function holds, as shares."""
+    X, y = truth.sample(np.random.default_rng(SEED + seed))
+    model = PrivateGPRegressor(y_bounds=BOUNDS, epsilon=1.0, delta=1e-5, random_state=seed)
+    model.fit(X, y)
+    return (_curve if truth.columns == 1 else _districts)(model, truth)
+
+
+def _curve(model: PrivateGPRegressor, truth: Truth) -> dict[str, float]:
+    places, goal = truth.places(), truth.f(truth.places())
+    low, high = model.interval(places)
+    all_low, all_high = model.interval(places, simultaneous=True)
+    return {
+        "points": float(np.mean((low <= goal) & (goal <= high))),
+        "band": float(np.all((all_low <= goal) & (goal <= all_high))),
+        "width": float(np.mean(all_high - all_low) / np.mean(high - low)),
+    }
+
+
+def _districts(model: PrivateGPRegressor, truth: Truth) -> dict[str, float]:
+    steps = RANGE * (np.arange(SIDE * FINE) + 0.5) / (SIDE * FINE)
+    at = np.stack(np.meshgrid(steps, steps, indexing="ij"), axis=-1).reshape(-1, 2)
+    district = (at // (RANGE / SIDE) @ [SIDE, 1]).astype(int)
+    goal = np.bincount(district, truth.f(at)) / np.bincount(district)
+    found = model.average(at, by=district)
+    goal = goal[np.array(found.labels)]
+    gaps = []
+    for i, j in itertools.combinations(range(len(goal)), 2):
+        gap = found.difference(found.labels[i], found.labels[j])
+        gaps.append(gap.low <= goal[i] - goal[j] <= gap.high)
+    return {
+        "districts": float(np.mean((found.low <= goal) & (goal <= found.high))),
+        "differences": float(np.mean(gaps)),
+    }
+
+
+def table(results: dict[str, list[dict[str, float]]]) -> str:
+    """Means over releases, with standard errors of the means over all of a kind."""
+    lines = ["| function | releases | asked | held |", "|---|---|---|---|"]
+    every: dict[str, list[float]] = {}
+    for name, releases in results.items():
+        for asked in releases[0]:
+            shares = [one[asked] for one in releases]
+            every.setdefault(asked, []).extend(shares)
+            lines.append(f"| {name} | {len(releases)} | {asked} | {np.mean(shares):.3f} |")
+    for asked, shares in every.items():
+        error = np.std(shares, ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else np.nan
+        lines.append(f"| all | {len(shares)} | {asked} | {np.mean(shares):.3f} ± {error:.3f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--releases", type=int, default=20, help="per function")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", nargs="+", help="names of functions")
+    parser.add_argument("--out", type=Path, default=KEPT / "questions.json")
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {}
+    chosen = [each for each in truths() if not arguments.only or each.name in arguments.only]
+    for seed in range(arguments.first, arguments.first + arguments.releases):
+        for truth in chosen:
+            results.setdefault(truth.name, []).append(ask(truth, seed))
+            arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
