@@ -297,7 +297,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and (not public or len(part.functionals.nodes) <= asked.most_nodes)
         and len(strategy.matrix) == len(part.functionals.weights)
         and (not public or sums == asked.outcome().functions * len(strategy.matrix))
-        and (strategy.energy_weight == 0.0 or asked.asks()["squares"])
+        and (strategy.energy_weight == 0.0 or asked.outcome().column)  # points have no squares
         and (names is None or len(names) == asked.inputs_of(columns))
         and part.targets.shape == (targets, columns)
         and weights.shape == (targets,)

@@ -195,14 +195,14 @@ class Posterior:
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         """Mean of f at the rows of X, (rows,), and their full covariance matrix, (rows, rows)."""
-        mean, square = np.zeros(len(X)), np.zeros((len(X), len(X)))
+        released, square = self.mean_at(X), np.zeros((len(X), len(X)))
+        mean = released - self.centre
         for c in self.components:
             cross = c.model.covariance(X, c.nodes)
             m = cross @ c.mean_weights
             half = cross @ c.half.T
-            mean += c.model.weight * m
             square += c.model.weight * (c.model.covariance(X) - half @ half.T + np.outer(m, m))
-        return mean + self.centre, square - np.outer(mean, mean)
+        return released, square - np.outer(mean, mean)
 
 
 def posterior(

@@ -305,7 +305,7 @@ class RowsModel(Published):
         X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         names, alone = column_names(y), len(self._alone()) == 1
         if alone:
-            self._take_name(*names or ())
+            self._take_name(names[0] if names else None)
         known = None if alone else names
         fit_columns(self, X, y, groups, plan, partial(self._beside, aside), known)
         return self
