@@ -10,7 +10,14 @@ import pytest
 from privgp import PrivateGPRegressor
 from privgp.plan.plan import plan_of_parts
 from privgp.release.learn import zeros_of
-from privgp.release.residuals import CUT_OFF, FirstStage, join, variance_after, variance_before
+from privgp.release.residuals import (
+    CUT_OFF,
+    LIKELY,
+    FirstStage,
+    join,
+    variance_after,
+    variance_before,
+)
 from privgp.vault.measure import exact
 
 X = np.repeat(np.arange(10.0), 300)[:, None]
@@ -86,7 +93,7 @@ def test_two_measurements_are_joined_as_the_posterior_of_the_sums_has_it():
         S = noise + share**2 * unit
         apart = second - first
         logs.append(-0.5 * apart @ np.linalg.solve(S, apart) - 0.5 * np.linalg.slogdet(S)[1])
-    shares = np.exp(logs - np.max(logs))
+    shares = LIKELY * np.exp(logs - np.max(logs))
     bias = float(shares @ CUT_OFF**2 / shares.sum()) * unit
     left = np.linalg.inv(np.eye(6) / 4.0 + np.linalg.inv(0.25 * np.eye(6) + bias))
     wanted = left @ (first / 4.0 + np.linalg.solve(0.25 * np.eye(6) + bias, second))
@@ -95,7 +102,7 @@ def test_two_measurements_are_joined_as_the_posterior_of_the_sums_has_it():
 
 
 def test_what_clipping_cuts_off_everywhere_is_learned_from_the_first_stage():
-    unit = np.full((40, 40), 100.0**2)  # one number for all sums
+    unit = np.full((40, 40), 200.0**2)  # one number for all sums
     first, second = np.full(40, 500.0), np.full(40, 495.0)
     found = join(first, 1.0, second, 0.1, unit)
     assert found.values == pytest.approx(first, abs=0.1)
