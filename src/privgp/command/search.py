@@ -64,7 +64,7 @@ Loss = Literal["squared_error", "absolute_error"]
 
 def grid(
     context: typer.Context,
-    asked: Annotated[o.ReleaseOptions, o.pick("inputs bounds epsilon delta kernel groups targets")],
+    asked: Annotated[o.ReleaseOptions, o.Pick("inputs bounds epsilon delta kernel groups targets")],
     data: o.Data,
     output: o.Output,
     lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
