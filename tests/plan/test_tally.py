@@ -42,6 +42,7 @@ from privgp.plan.inputs.tally import (
     tally_rows,
 )
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, sum_outcomes
+from privgp.vault.measure import seal_residuals
 from privgp.vault.values import Sealed
 
 ROWS = 1200
@@ -307,6 +308,33 @@ def test_one_person_of_a_database_is_never_taken_for_two(ways, people, source, t
         in_memory = model.plan(data[["a"]], groups=data["who"].to_list())
         assert model.plan(table.inputs).strategy.people_count == people
         assert in_memory.strategy.people_count == people
+
+
+def test_rows_that_change_between_two_stages_count_as_spent(data):
+    ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
+    held = ibis.duckdb.connect()
+    table = open_table(held.create_table("visits", data.to_arrow()), ["a", "b"], "y")
+    model = PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS)
+
+    def change(*given):
+        held.raw_sql("DELETE FROM visits WHERE a < 1")
+        return seal_residuals(*given)
+
+    patch = mock.patch("privgp.vault.measure.seal_residuals", change)
+    with patch, pytest.raises(RuntimeError, match="count the budget as spent"):
+        model.fit(table.inputs, table.output)
+    assert model.guarantee_.epsilon == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:The file contains inputs")
+def test_a_plan_of_two_stages_is_saved_and_carried_out(data, tmp_path):
+    X, y = data[["a", "b"]], data["y"].to_numpy()
+    model = PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS)
+    plan = model.plan(X)
+    plan.save(tmp_path / "two.plan")
+    found = clone(model).fit(X, y, plan=load_plan(tmp_path / "two.plan"))
+    assert len(found.guarantee_.events[0].pure_epsilons) == 2
+    assert_array_equal(answers(found), answers(model.fit(X, y, plan=plan)))
 
 
 @pytest.mark.parametrize("classes", [["false", "true"], [False, True], [0, 1]])

@@ -15,7 +15,7 @@ from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
-from privgp.plan.designs.residuals import Residuals, scatters_of
+from privgp.plan.designs.stages import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
 from privgp.plan.inputs.arguments import Exposures, check_bounds
 from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
@@ -310,7 +310,6 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
 
 
 def _has_scatter(part: Part, asked: Parameters) -> bool:
-    """Whether outputs are numbers in memory that scatter about a posterior, from one bound to the other."""
+    """Whether outputs are numbers that scatter about a posterior, from one bound to the other."""
     plain = asked.outcome().has_squares and part.unbiased is None
-    tally = getattr(part.strategy, "tally", None)
-    return plain and part.strategy.change >= WHOLE and tally is None
+    return plain and part.strategy.change >= WHOLE

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from secrets import SystemRandom
 
 import numpy as np
 from opendp import measurements
@@ -166,6 +167,29 @@ def root_utilities(
     return np.array(utilities), largest
 
 
+def shuffle(data: Sealed, rng: Random = None) -> Sealed:
+    """The same rows in an order that is drawn at random, so that theirs says nothing.
+
+    Parameters
+    ----------
+    data
+        Private: (X, y), sealed.
+    rng
+        Generator of a simulation; None for the randomness that protects.
+
+    """
+    inputs, values = unseal(data)
+    order = random_order(len(values), rng)
+    return Sealed((inputs[order], values[order]), len(values))
+
+
+def random_order(rows: int, rng: Random = None) -> Integers:
+    """A permutation of the row numbers, each as likely as every other."""
+    if rng is not None:
+        return rng.permutation(rows)
+    return np.array(SystemRandom().sample(range(rows), rows))
+
+
 def choose_by_blocks(
     method: str,
     data: Sealed,
@@ -181,7 +205,7 @@ def choose_by_blocks(
     method, epsilon, rng
         As in ``privgp.vault.select.choose``.
     data
-        Private: (X, y), sealed.
+        Private: (X, y), sealed and shuffled.
     dealt
         How rows become blocks.
     trials

@@ -36,11 +36,11 @@ from privgp.models.rows.fit import (
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally, stages
 from privgp.models.spending import names_of
+from privgp.plan.designs.stages import Stages
 from privgp.plan.inputs.arguments import Beside, check_weights
 from privgp.plan.parameters import PARAMETERS, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
-from privgp.privacy.stages import Stages
 from privgp.question.outcomes import Classes, Outcome, has_private_inputs
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.tables.table import in_memory

@@ -282,10 +282,10 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
 
     def _fit_by_blocks(self, X: Table, y: Column) -> None:
         """Search by blocks of private rows, and release the best setting with the rest of the budget."""
-        rows = deal(self, X, y)
+        searching, seed, dealing = seeds(self, 3)
+        rows = deal(self, X, y, dealing)
         plan, count = block_plan(self, rows.dealt.rows), rows.dealt.rows
         left = budget_after(self, plan.epsilon, plan.delta)
-        searching, seed = seeds(self, 2)
 
         def ready(setting: int) -> SpendsAtFit:
             given = {**plan.space.settings[setting], "random_state": seed}

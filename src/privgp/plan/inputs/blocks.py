@@ -14,7 +14,6 @@ from operator import add
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privgp.engine.local import Engine, Watch
 from privgp.gp.arithmetic import one_thread
@@ -23,7 +22,7 @@ from privgp.plan.inputs.files import numbers as plain_numbers
 from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.tally import Grouped, People, find_rungs, fraction_bits, key_rows
+from privgp.plan.inputs.tally import Grouped, People, Rungs, find_rungs, fraction_bits, key_rows
 from privgp.tables.files import READ, Files
 from privgp.types import Array, Integers
 
@@ -56,7 +55,7 @@ class Batch:
 
     first: int
     numbers: Array
-    classes: NDArray[np.int8] | None
+    classes: Rungs | None
     exposures: Array
     held: Any = None
     rungs: Integers | None = None

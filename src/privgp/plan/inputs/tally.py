@@ -32,6 +32,7 @@ from privgp.types import Array, Integers, added_field
 # How many rows a person may have, each of which then counts one over it: few numbers, so that few cells
 # are told apart by them.
 LADDER = np.array(sorted({m * 2**j for j in range(31) for m in (4, 5, 6, 7)} | {1, 2, 3}))
+Rungs = NDArray[np.int8]  # the rung of every row's person
 CLASSES = 128  # more than there are
 MOST_PLACES = 2**24  # of tables in which keys are looked up
 RUNGS = 16  # classes of sample weights that cells are told apart by
@@ -469,7 +470,7 @@ class People:
 
     """
 
-    classes: NDArray[np.int8]
+    classes: Rungs
     persons: int
     variety: int
 
@@ -521,7 +522,7 @@ def _beyond(whose: Integers, counts: Integers, most: int) -> Integers:
 def key_rows(
     grid: Grid,
     numbers: Array,
-    classes: NDArray[np.int8] | None,
+    classes: Rungs | None,
     exposures: Array,
     bits: int,
     rungs: Integers | None = None,
@@ -558,10 +559,7 @@ def key_rows(
 
 
 def keys_of(
-    grid: Grid,
-    places: Sequence[Array],
-    classes: NDArray[np.int8] | None,
-    rungs: Integers | None = None,
+    grid: Grid, places: Sequence[Array], classes: Rungs | None, rungs: Integers | None = None
 ) -> tuple[Integers, Integers | None]:
     """The key of every row, and the rows that are used; None: all."""
     keys = grid.keys(places)
