@@ -33,7 +33,7 @@ OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 def plan(
     context: typer.Context,
-    asked: Annotated[o.ReleaseOptions, o.pick(bounds=None, epsilon=None)],
+    asked: Annotated[o.ReleaseOptions, o.Pick(bounds=None, epsilon=None)],
     data: o.AnyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,

@@ -46,7 +46,7 @@ FURTHER_DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise.
 
 def release(
     context: typer.Context,
-    asked: Annotated[o.ReleaseOptions, o.pick(inputs=None, bounds=None, epsilon=None, delta=None)],
+    asked: Annotated[o.ReleaseOptions, o.Pick(inputs=None, bounds=None, epsilon=None, delta=None)],
     data: o.AnyData,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     files: o.ReleaseFiles,

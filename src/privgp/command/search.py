@@ -75,7 +75,7 @@ Loss = Literal["squared_error", "absolute_error"]
 
 def grid(
     context: typer.Context,
-    asked: Annotated[o.ReleaseOptions, o.pick(GRID_OPTIONS, bounds=None)],
+    asked: Annotated[o.ReleaseOptions, o.Pick(GRID_OPTIONS, bounds=None)],
     data: o.Data,
     output: o.Output,
     lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],

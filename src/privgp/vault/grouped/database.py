@@ -73,7 +73,7 @@ class DatabaseOutcomes:
         curves = [each.curve for each in encodings if isinstance(each, ResidualEncoding)]
         if curves:
             rows = db.beside(rows, KEY, tally.keys, {CURVE: curves[0]})
-        asked: dict[str, db.Value] = {"rows": rows[KEY].count()}
+        asked: dict[str, db.types.Value] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
             cell = _Cell(rows[db.column_name("y", place)], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
@@ -124,11 +124,11 @@ def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
 class _Cell:
     """A private cell of every row as an expression: it is read where it is."""
 
-    cell: db.Value
+    cell: db.types.Value
     kind: db.DataType
     classes: Classes | None
 
-    def is_there(self) -> db.BooleanValue:
+    def is_there(self) -> db.types.BooleanValue:
         if self.classes is not None:
             found = self.cell.notnull()
             if self.kind.is_string():
@@ -136,7 +136,7 @@ class _Cell:
             return found
         return db.is_finite(self.number())
 
-    def number(self) -> db.NumericValue:
+    def number(self) -> db.types.NumericValue:
         if not (self.kind.is_numeric() or self.kind.is_boolean()):
             raise TableError(WRONG)
         if self.kind.is_boolean():  # one that is missing is refused by its count
@@ -145,7 +145,7 @@ class _Cell:
             )
         return self.cell.cast("float64")
 
-    def encode(self, encoding: Encoding, bits: int) -> list[db.IntegerValue]:
+    def encode(self, encoding: Encoding, bits: int) -> list[db.types.IntegerValue]:
         """What ``Encoding.encode`` computes, by the same operations on floats."""
         if self.classes is None:
             return _numbers(self.number(), encoding, bits)
@@ -156,7 +156,7 @@ class _Cell:
         share = each[0].ifelse(db.constant(0.0), db.constant(0.5))
         return _numbers(each[1].ifelse(db.constant(1.0), share), encoding, bits)
 
-    def _has(self, name: UserData) -> db.BooleanValue:
+    def _has(self, name: UserData) -> db.types.BooleanValue:
         """Whether a cell holds a class; False where it is missing."""
         if self.kind.is_string():
             found = self.cell.strip() == (read_label(name) or "")
@@ -170,14 +170,19 @@ class _Cell:
 
 
 def _residuals(
-    values: db.NumericValue, curve: db.NumericValue, encoding: ResidualEncoding, bits: int
-) -> list[db.IntegerValue]:
+    values: db.types.NumericValue,
+    curve: db.types.NumericValue,
+    encoding: ResidualEncoding,
+    bits: int,
+) -> list[db.types.IntegerValue]:
     """What numbers are above or below a curve, as ``ResidualEncoding.encode`` computes it."""
     left = db.clip(values, *encoding.within) - curve
     return _numbers(left, encoding, bits)
 
 
-def _numbers(values: db.NumericValue, encoding: Encoding, bits: int) -> list[db.IntegerValue]:
+def _numbers(
+    values: db.types.NumericValue, encoding: Encoding, bits: int
+) -> list[db.types.IntegerValue]:
     """A number in [-1, 1] and its square as whole multiples of ``2**-bits``."""
     low, high = encoding.bounds
     middle, half = 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low

@@ -246,7 +246,7 @@ def sum_outcomes(
 
     """
     held = unseal(data)
-    source = held if hasattr(held, "sum_over") else ArrayOutcomes(rows, data)
+    source: PrivateSource = held if hasattr(held, "sum_over") else ArrayOutcomes(rows, data)
     found = source.sum_over(tally, encodings, engine, watch)
     if not np.array_equal(found[:, 0], tally.counts):
         raise ValueError(CHANGED)
