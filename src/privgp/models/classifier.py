@@ -73,6 +73,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     measurements_ : the sums of every class; of two classes, of the second. All are of one mechanism.
     release_, functionals_ : what predicts, and which sums of the function were measured.
     released_at_ : when the budget was spent, in UTC.
+    output_ : dict with the name and units of the output, if it has them: the name of the column y, or what
+        ``name_output`` was given.
     n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
     inputs_ : the column kinds, where not all inputs are numbers; else None.
 
