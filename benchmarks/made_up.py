@@ -102,9 +102,9 @@ def attack(path: Path) -> None:
         y_bounds=(0, 1), epsilon=4.0, delta=0.01, targets=[0.5], reconstruct="unbiased"
     )
     figure = style.new_figure(5.1, 8.8)
-    what = f"Attacks on a release of 30 rows that promises {style.budget_text(4.0, 0.01)} to one output value"
+    what = f"Attacks on a release of 30 rows that guarantees {style.budget_text(4.0, 0.01)} to one output value"
     style.set_title(
-        figure, f"{what}\nLeft: with the promised noise. Right: with 0.7 of it", room=110
+        figure, f"{what}\nLeft: with the guaranteed noise. Right: with 0.7 of it", room=110
     )
     for ax, scale in zip(figure.subplots(1, 2), (1.0, 0.7), strict=True):
         audit.trade_off(model.plan(X), draws=5_000, noise_scale=scale, random_state=0).plot(ax)

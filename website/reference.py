@@ -80,7 +80,9 @@ def members(kind: type) -> tuple[list[str], list[str]]:
             if inspect.isroutine(value) or isinstance(value, property) or hasattr(value, "fn")
         ]
 
-    every = list(dict.fromkeys(name for base in ours for name in names(base)))
+    fields = getattr(kind, "__dataclass_fields__", {})  # explained as parameters
+    named = (name for base in ours for name in names(base))
+    every = list(dict.fromkeys(name for name in named if name not in fields))
     return every, [name for name in every if name not in names(kind)]
 
 

@@ -40,7 +40,7 @@ class Bound:
     noisy: bool = False
 
     def epsilon(self, r: float, *, paper: bool) -> float:
-        """What one path promises at this ridge, as printed or by the sharper bounds."""
+        """What one path guarantees at this ridge, as printed or by the sharper bounds."""
         shape = PosteriorShape(r * r, RECORDS, LEAST)
         if self.model == GENERIC:
             moved = (generic_paper(shape) if paper else mean_sensitivity(shape)).value
@@ -109,7 +109,7 @@ def bounds() -> tuple[list[Result], Section]:
         f"r = {within:.2f} on; it does {'' if first else 'NOT '}divide most at the least r. Without it "
         "epsilon grows 1/r^2 times faster as r falls, so the factor has no bound.",
     )
-    return results, Section("Figure 1: what a ridge promises, n = 1000", words, _picture())
+    return results, Section("Figure 1: what a ridge guarantees, n = 1000", words, _picture())
 
 
 _PANELS = (
@@ -123,7 +123,7 @@ def _picture() -> Figure:
     figure = new_figure(3.6, 9.0)
     set_title(
         figure,
-        f"What one released path promises to each of {RECORDS:,} private records, by its ridge r\n"
+        f"What one released path guarantees to each of {RECORDS:,} private records, by its ridge r\n"
         "σ: scale of the prior; smaller ε is more private",
     )
     axes = figure.subplots(1, 3, sharey=True)

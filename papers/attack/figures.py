@@ -60,7 +60,7 @@ def epsilon_by_ridge(sigmas: Sequence[float]) -> Figure:
     """Epsilon against r: the paper's bounds solid, the sharper ones dashed."""
     figure = new_figure(3.6, 4.5)
     ax = figure.subplots()
-    set_title(ax, "What a ridge promises")
+    set_title(ax, "What a ridge guarantees")
     ridges = np.geomspace(0.1, 5.0, 25)
     for sigma, colour in zip(sigmas, COLOURS, strict=False):
         for paper, line, _ in BOUNDS:
@@ -113,7 +113,7 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     set_labels(left, "number of paths", _success(rate))
     set_labels(right, "number of paths", f"ε at δ = {DELTA:g}")
     set_title(left, "success of the attack")
-    set_title(right, "what is promised")
+    set_title(right, "what is guaranteed")
     legend([left, right], below=True, columns=3)
     return figure
 

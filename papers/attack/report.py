@@ -137,7 +137,7 @@ def _sections(
             by_ridge(by_r, 1),
         ),
         Section(
-            "Figure 2, right: what a ridge promises",
+            "Figure 2, right: what a ridge guarantees",
             ("Solid: the paper's bounds. Dashed: the sharper ones of this project.",),
             epsilon_by_ridge(SIGMAS),
         ),

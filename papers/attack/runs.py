@@ -40,7 +40,7 @@ class Setting:
 
     @cache  # noqa: B019 (a few dozen frozen values)
     def epsilon(self, *, paper: bool) -> float:
-        """What L paths promise at delta = 0.05: as printed, or with the sharper bounds."""
+        """What L paths guarantee at delta = 0.05: as printed, or with the sharper bounds."""
         if self.paths == math.inf:
             return math.inf
         centred = self.sigma == math.inf

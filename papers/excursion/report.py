@@ -56,7 +56,7 @@ WORDS = {
     4: (f"Delta 0.001. Plumes have the defaults of the author's script, widths of {PLUME_WIDTHS[0]:g} to "
         f"{PLUME_WIDTHS[1]:g} and a steepness of {STEEPNESS:g}, and its filter of 2 of 60 pixels. The scripts' bound with two inputs is the generic "
         "one divided by the root of 2, which is false (docs/proofs/paths.md): these rows of the paper's "
-        "method promise less than epsilon 10 and serve the comparison only.",),
+        "method guarantee less than epsilon 10 and serve the comparison only.",),
 }  # fmt: skip
 SHORT = "A short run: two inputs have 100 records here, and columns are missing."
 
@@ -190,10 +190,10 @@ def _advice(rows: list[Row]) -> tuple[str, ...]:
 
 
 _PRIVACY = (
-    "The promise of figure 4 is about one hexagon, as the paper says, and not about one sale. A sale "
+    "The guarantee of figure 4 is about one hexagon, as the paper says, and not about one sale. A sale "
     "that had been in another place changes two hexagons: epsilon 10 and delta for one give epsilon 20 "
     "and (1 + e^10) delta for two, with delta = n^-1.1 at n = 1,075 a delta of "
-    f"{(1 + math.exp(10)) * 1075**-1.1:.0f}, where 1 and more promises nothing. "
+    f"{(1 + math.exp(10)) * 1075**-1.1:.0f}, where 1 and more guarantees nothing. "
     "It may also fill an empty hexagon or empty one, which changes n and the places, both taken as "
     "public. A sale whose price alone is changed is protected as stated.",
     "The bounds of the paper hold where they were tried (docs/proofs/rdp.md); they are larger than "

@@ -88,7 +88,7 @@ class WholeFunction:
 
 
 def whole_function(X: Array, y: Array) -> tuple[WholeFunction, tuple[str, ...]]:
-    """The scale that the paper prints, and what is needed for what it promises."""
+    """The scale that the paper prints, and what is needed for what it guarantees."""
     common: dict[str, Any] = {
         "y_bounds": BOUNDS,
         "epsilon": 50.0,
@@ -195,6 +195,6 @@ _INDUCING_TEXT = (
     "The slides show that passing through inducing inputs lowers the sensitivity a little, and say "
     "no more. Here it is exact, with exact calibration; the papers' bounds do not apply to inducing "
     "inputs. What remains is that any number of points is then free.",
-    "The picture is at the slides' epsilon of 100, which protects nobody: even an exact promise of "
+    "The picture is at the slides' epsilon of 100, which protects nobody: even an exact guarantee of "
     "epsilon = 100 says next to nothing.",
 )

@@ -75,7 +75,7 @@ def run(request: Request) -> Report:
         sections=(
             Section("The task", _task(surface, open_, repeats), _map(surface, found)),
             Section("What is found", words(surface, open_, found, plans), _spread(open_, found)),
-            Section("What the theorems promise", _theorems(plans)),
+            Section("What the theorems guarantee", _theorems(plans)),
             Section("Not private as published", _PRIVACY),
         ),
     )
@@ -223,7 +223,7 @@ def _spread(open_: Searches, found: dict[str, Searches]) -> Figure:
 _PRIVACY = (
     "The theorems hide a record with probability 1 - delta over the draw of the objectives from a "
     "Gaussian process that is known beforehand. For the data at hand they hold or they do not: where "
-    "objectives are no such draws, and accuracies over settings are not, no epsilon is promised at all, "
+    "objectives are no such draws, and accuracies over settings are not, no epsilon is guaranteed at all, "
     "so by how much it fails cannot be said.",
     "Setting and value cost epsilon and delta each, so an algorithm that releases both costs twice what "
     "one theorem states; here the total is epsilon, half for each. Equation 2 is printed with the root "

@@ -73,7 +73,7 @@ class Looked:
     draws: int
 
     def attack(self, noise_scale: float) -> TradeOff:
-        """Draw what the mechanism drew, many times; cut the likelihood ratio where the promise is
+        """Draw what the mechanism drew, many times; cut the likelihood ratio where the guarantee is
         tightest."""
         cut = sum(look.cut for look in self.looks)
         ratios = [
@@ -130,7 +130,7 @@ class Look:
 class Chosen:
     """A choice among candidates, the first draw of a run.
 
-    ``scale``: ``2 sensitivity / epsilon``, as the promise of ``epsilon`` needs it; ``law``: the
+    ``scale``: ``2 sensitivity / epsilon``, as the guarantee of ``epsilon`` needs it; ``law``: the
     probabilities that docs/proofs/select.md proves at that scale. The last candidate is attacked, and
     the law is held against choices among ten of which one is 2.5 scales better.
     """
@@ -169,7 +169,7 @@ class Released:
     """A mechanism whose draws depend on one another: many releases at once, and a trained attack.
 
     ``run``: (the fitted estimator, (count, numbers), the noise in them as standard normal
-    numbers); noise of another law is a fault too, as promises of paths are not tight.
+    numbers); noise of another law is a fault too, as guarantees of paths are not tight.
     """
 
     run: Callable[[Any, int], tuple[Any, np.ndarray, np.ndarray]]

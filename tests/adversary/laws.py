@@ -1,6 +1,6 @@
 """The law of what was drawn, from the state alone, against what the proofs need.
 
-Each check returns the noise that was really added, over its promised std: standard normal numbers.
+Each check returns the noise that was really added, over its guaranteed std: standard normal numbers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ RESTARTS = ("none", "process", "bytes", "file")
 
 @dataclass(frozen=True)
 class Step:
-    """Points to ask, and how the curator restarts afterwards; ``outside``: they must be refused."""
+    """Points to ask, and how the custodian restarts afterwards; ``outside``: they must be refused."""
 
     points: np.ndarray
     outside: bool = False

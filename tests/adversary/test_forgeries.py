@@ -140,6 +140,11 @@ for law in LAWS:
         f"weights, {name}": (PrivateGPRegressor, bounds, WEIGHTS),
         f"weights of people, {name}": (PrivateGPRegressor, bounds, {"groups": WHO, **WEIGHTS}),
         f"stages, {name}": (PrivateGPRegressor, {**bounds, "residuals": "always"}, WEIGHTS),
+        f"stages of a tally, {name}": (
+            PrivateGPRegressor,
+            {**bounds, "residuals": "always"},
+            {"groups": WHO, **WEIGHTS},
+        ),
         f"tally, {name}": (PrivateGPRegressor, bounds, WEIGHTS),
         f"tally of people, {name}": (PrivateGPRegressor, bounds, {"groups": WHO, **WEIGHTS}),
         f"points, {name}": (PrivateGPDensity, {**POINTS, **law}, {}),
@@ -425,7 +430,7 @@ def certified(contents: Any) -> Any:
 
 
 def test_no_forged_release_promises_more_than_its_steps(tmp_path_factory: Any) -> None:
-    """An update adds its own steps to this promise, and weighs rows as the file says."""
+    """An update adds its own steps to this guarantee, and weighs rows as the file says."""
     contents, outcomes = released(tmp_path_factory.mktemp("release")), Counter[str]()
     for number in range(max(50, FORGERIES // 20)):
         rng = generator("release", number)

@@ -28,8 +28,8 @@ from tests.adversary.spying import PLACES
 
 SOURCE = Path(privgp.__file__).parent
 IDS = [f"{kind.__name__}: {name}" for name, kind, _ in ROWS]
-ADDS_UP = "compose"  # promises that were made before
-ATTACKS = "privgp.audit."  # ask what would be promised
+ADDS_UP = "compose"  # guarantees that were made before
+ATTACKS = "privgp.audit."  # ask what would be guaranteed
 BINS = tuple(f"{what}, {law}" for what in ("outputs", "records") for law in LAWS)
 OPTIONS = {
     "PrivateGPRegressor": (
@@ -57,7 +57,7 @@ OPTIONS = {
 
 
 def wastes_no_noise(result: TradeOff) -> bool:
-    """Whether the attack may well be within a tenth of what is allowed; of a pure promise, in epsilon."""
+    """Whether the attack may well be within a tenth of what is allowed; of a pure guarantee, in epsilon."""
     if result.promise.mu is not None:
         return result.is_tight
     epsilon = min(e for e, delta in result.promise.pairs if delta < 1e-9)
@@ -97,7 +97,7 @@ def test_every_public_estimator_and_each_of_its_ways_has_a_row():
 
 
 def test_every_promise_that_is_made_has_a_row(monkeypatch):
-    """Every call that makes a promise is made by some row, and one module alone writes them."""
+    """Every call that makes a guarantee is made by some row, and one module alone writes them."""
     assert {call[0] for call in _calls({"Guarantee"})} == {"privgp.privacy.guarantee"}
     made: set[tuple[str, str, int]] = set()
     sound = Guarantee.__init__
@@ -175,7 +175,7 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def _makers() -> set[str]:
-    """The names of whatever returns a promise that it makes."""
+    """The names of whatever returns a guarantee that it makes."""
     names, before = {"Guarantee"}, set()
     while names != before:
         before = names

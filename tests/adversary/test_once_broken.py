@@ -1,4 +1,4 @@
-"""What once broke the promise of sample paths, as it was done: these fail on the versions that had it.
+"""What once broke the guarantee of sample paths, as it was done: these fail on the versions that had it.
 
 Only public names are used, so that an older version can be tried in the same way.
 """

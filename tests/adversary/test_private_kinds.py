@@ -1,5 +1,5 @@
 """One record of a private table is replaced by whatever a cell can hold: what the public sees of the
-command is the same, and the exact numbers move no further than promised."""
+command is the same, and the exact numbers move no further than guaranteed."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_whatever_cannot_be_read_is_refused_by_one_sentence(kind: str, tmp_path:
 
 
 def furthest(kind: str, folder: Path) -> float:
-    """How far one record moves what is measured, as a share of what was promised; all else that is
+    """How far one record moves what is measured, as a share of what was guaranteed; all else that is
     said must be the same."""
     columns = INPUTS.get(kind, kind).split(",")
     first, events = released(written(table(), folder), kind)

@@ -3,7 +3,7 @@
 ``PRIVGP_FUZZ`` states how many, 2,000 unless it is set; ``make fuzz`` asks 10,000.
 
 After each the realised law of the noise is computed from the state and held against what its proof
-needs: in float64 for all, in 50 digits for a sample. All the noise together has the promised law;
+needs: in float64 for all, in 50 digits for a sample. All the noise together has the guaranteed law;
 that fails by chance with probability below 1e-6.
 """
 

@@ -188,7 +188,7 @@ def test_a_promise_that_is_kept_and_one_that_is_not():
     broken = membership(EXPONENTIAL, 0.01, promise=(0.5, 1e-3), **QUICK)
     assert not broken.holds
     assert "IS BROKEN" in broken.describe()
-    assert membership(EXPONENTIAL, 0.01, **QUICK).holds  # nothing was promised
+    assert membership(EXPONENTIAL, 0.01, **QUICK).holds  # nothing was guaranteed
 
 
 def test_the_same_seed_gives_the_same_audit_and_noise_may_come_in_the_kernel():

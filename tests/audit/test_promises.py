@@ -1,4 +1,4 @@
-"""Trade-off curves: what a promise leaves to an attack."""
+"""Trade-off curves: what a guarantee leaves to an attack."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_bounds_of_a_rate_are_clopper_and_pearsons():
 
 
 def test_an_attack_is_beyond_a_pair_only_where_the_pair_says_so():
-    """1,000 draws, nothing ever mistaken: no finite promise with small delta survives."""
+    """1,000 draws, nothing ever mistaken: no finite guarantee with small delta survives."""
     pair = Promise(pairs=((1.0, 1e-5),))
     broken = from_errors(pair, 0, 0, 1000, 1e-6)
     assert not broken.holds

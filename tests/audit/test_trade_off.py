@@ -271,7 +271,7 @@ def test_progress_goes_from_nothing_to_everything():
 def test_pictures_say_whether_the_promise_holds():
     result = trade_off(gaussian, 0.0, 3.0, promise=(0.5, 0.01), batch=True, draws=500)
     figure = result.plot()
-    assert "breaks the promise" in figure.axes[0].get_title("left")
+    assert "breaks the guarantee" in figure.axes[0].get_title("left")
     names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert any("bounds of its error rates" in name for name in names)
     ax = figure.axes[0]
@@ -281,8 +281,8 @@ def test_pictures_say_whether_the_promise_holds():
 @pytest.mark.parametrize(
     ("arguments", "options", "problem"),
     [
-        ((gaussian,), {}, "needs data, neighbour and promise"),
-        ((gaussian, 0.0, 1.0), {}, "needs data, neighbour and promise"),
+        ((gaussian,), {}, "needs data, neighbour and guarantee"),
+        ((gaussian, 0.0, 1.0), {}, "needs data, neighbour and guarantee"),
         ((gaussian, 0.0, 1.0), {"promise": (1.0, 0.1), "noise_scale": 0.5}, "noise_scale"),
         ((gaussian, 0.0, 1.0), {"promise": (1.0, 0.1), "draws": 10, "batch": True}, "at least 50"),
         ((regressor(),), {}, "give data"),

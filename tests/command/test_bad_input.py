@@ -287,7 +287,7 @@ def test_bad_destinations(tmp_path: Path, visits: Path, monkeypatch: pytest.Monk
     def full(*_: Any, **__: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("privgp.storage.archive._create", full)
+    monkeypatch.setattr("privgp.storage.parts._create", full)
     refused(tmp_path, *common, "-o", file, words=("cannot be written",))
 
 

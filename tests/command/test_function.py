@@ -1,4 +1,4 @@
-"""``privgp function``: create, ask and inspect, as a curator would."""
+"""``privgp function``: create, ask and inspect, as a custodian would."""
 
 from __future__ import annotations
 

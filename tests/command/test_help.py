@@ -51,3 +51,12 @@ def test_a_release_says_what_was_spent_and_the_error_to_expect(tmp_path, monkeyp
     assert "Spent: epsilon = 1, delta = 0." in told
     assert re.search(r"at most \d\d% of the time", told)
     assert "Expected error: " in told
+
+
+@pytest.mark.parametrize("command", ["", "audit", "function", "ledger", "paths", "search"])
+def test_a_command_with_subcommands_names_them_and_no_kinds_of_values(command):
+    shown = run(*command.split(), "--help")
+    assert shown.code == 0
+    assert shown.out.startswith(f"Usage: {' '.join(['privgp', *command.split()])} COMMAND")
+    assert "Commands" in shown.out
+    assert not any(word in shown.out for word in ("<bool>", "[[", "{", "curator"))

@@ -1,4 +1,4 @@
-"""``privgp paths``: calibrate, create, release, excursion and inspect, as a curator would."""
+"""``privgp paths``: calibrate, create, release, excursion and inspect, as a custodian would."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import ast
 from tests.house.source import House, Module, room_of, within
 
 CHECKS = "privgp.vault.validate"  # of names and places, which are public; never of values
-STATES = "privgp.vault.states"  # what a curator keeps, written through privgp.storage
+STATES = "privgp.vault.states"  # what a custodian keeps, written through privgp.storage
 # What opens files of tables, and the one name of it that knows where a private column is.
 OPENS = ("privgp.tables.files", "privgp.tables.parser")
 MAY_READ = ("privgp.tables.files.Files",)

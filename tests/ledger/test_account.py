@@ -259,7 +259,7 @@ def test_changed_rows_are_found(url, tamper, change):
 @pytest.mark.parametrize("kind", ["pure", "gaussian"])
 def test_a_chain_that_was_sealed_anew_with_smaller_costs_is_found(kind):
     """Anyone who owns the database can write a chain whose hashes are right: the costs are counted
-    again from what was promised."""
+    again from what was guaranteed."""
     budget = dict(epsilon=str(2 * UNIT), delta=str(UNIT // 10**5), reserve="0")
     opened = seal_row(Opened(dataset="visits", fingerprint=None, opened_at="then", **budget))
     promised = pure(0.5) if kind == "pure" else gaussian(0.5, 1e-6)
@@ -459,6 +459,8 @@ def test_signatures_go_on_and_those_before_the_key_are_not_asked_for(tmp_path):
     url = f"sqlite:///{tmp_path / 'later.db'}"
     Ledger(url).open("visits", epsilon=2.0, delta=1e-5).decide("approval", "first", b"")
     ledger = Ledger(url, signing_key=tmp_path / "key.pem")
+    with pytest.raises(LedgerTampered, match="no entry of dataset 'visits' is signed"):
+        ledger.verify()  # as little as a ledger that somebody wrote anew
     ledger.account("visits").decide("approval", "second", b"")
     again = Ledger(url, signing_key=tmp_path / "key.pem")
     assert again.key.public_pem == ledger.key.public_pem

@@ -1,4 +1,4 @@
-"""Every estimator charges before it draws, for what it then promises, and once."""
+"""Every estimator charges before it draws, for what it then guarantees, and once."""
 
 from __future__ import annotations
 

@@ -109,7 +109,9 @@ def test_pure_steps_after_gaussian_noise_need_a_reserve():
     assert len(charged(budget(1.0, 1e-5), order)[0]) == 1
     assert len(charged(budget(1.0, 1e-5, reserve=0.5), order)[0]) == 2
     _, spent = charged(budget(1.0, 1e-5, reserve=0.5), [gaussian(0.6, 1e-5)])
-    assert spent.mu2 == 0  # it is too much for the Gaussian part, so it is added as it is promised
+    assert (
+        spent.mu2 == 0
+    )  # it is too much for the Gaussian part, so it is added as it is guaranteed
     small = [gaussian(0.5, 1e-6), pure(0.05)]
     assert len(charged(budget(1.0, 1e-5), small)[0]) == 2  # as the Gaussian that it is within
 

@@ -1,4 +1,4 @@
-"""The papers' baselines: what they predict, what they promise, what they refuse."""
+"""The papers' baselines: what they predict, what they guarantee, what they refuse."""
 
 from __future__ import annotations
 

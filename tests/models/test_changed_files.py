@@ -13,6 +13,7 @@ import pytest
 
 from privgp import PrivateGPRegressor, open_table
 from privgp.tables.files import Files
+from privgp.vault import measure
 from tests.command.running import assert_refused, run
 
 ROWS = 400
@@ -78,6 +79,28 @@ def test_a_change_during_the_pass_is_refused(
     with pytest.raises(ValueError, match=WORDS):
         model.fit(table.inputs, table.output, plan=plan)
     assert not hasattr(model, "guarantee_")
+
+
+def test_a_change_between_two_passes_is_refused_and_counts_as_spent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second stage is measured of the table that the first one was measured of, or not at all."""
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 100)
+    table = open_table(folder, "a", "cost")
+    given: Any = {"y_bounds": (-3, 3), "hyperparameters": "fixed", "residuals": "always"}
+    model = PrivateGPRegressor(**given, random_state=0)
+    plan, draw, drawn = model.plan(table.inputs), measure.add_noise, []
+
+    def change_after(*asked: Any) -> Any:
+        drawn.append(draw(*asked))
+        touched(folder / "1.parquet")
+        return drawn[-1]
+
+    monkeypatch.setattr("privgp.vault.measure.add_noise", change_after)
+    with pytest.raises(ValueError, match=WORDS):
+        model.fit(table.inputs, table.output, plan=plan)
+    assert len(drawn) == 1
+    assert model.guarantee_.epsilon == pytest.approx(1.0)
 
 
 def test_the_command_says_so_and_spends_nothing(

@@ -1,4 +1,4 @@
-"""PosteriorPaths: promises before data, one set of paths, states, refusals."""
+"""PosteriorPaths: guarantees before data, one set of paths, states, refusals."""
 
 from __future__ import annotations
 

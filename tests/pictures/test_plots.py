@@ -391,7 +391,7 @@ def test_whole_numbers_have_whole_ticks():
 
 
 def test_no_title_is_wider_than_its_figure():
-    """The longest promise that a curve's title has: one person's contribution, and pure."""
+    """The longest guarantee that a curve's title has: one person's contribution, and pure."""
     X = inputs(1, 400)
     model = PrivateGPRegressor(
         y_bounds=(0, 400), epsilon=1.0, delta=1e-5, likelihood="poisson", max_change=1,

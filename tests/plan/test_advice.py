@@ -52,7 +52,7 @@ QUICK = {"epsilon": 1.0, "delta": 1e-5, "hyperparameters": "fixed"}
 
 @pytest.mark.parametrize(
     ("budget", "words"),
-    [((10.0, 1e-5), ["Epsilon 10 promises"]), ((9.9, 0.049), []), ((1.0, 0.05), ["Delta 0.05"])],
+    [((10.0, 1e-5), ["Epsilon 10 guarantees"]), ((9.9, 0.049), []), ((1.0, 0.05), ["Delta 0.05"])],
 )
 def test_models_warn_of_budgets_that_promise_little(budget, words):
     asked = QUICK | dict(zip(("epsilon", "delta"), budget, strict=True)) | {"mechanism": "gaussian"}
@@ -85,7 +85,7 @@ def test_models_warn_of_bounds_of_private_inputs():
 
 @pytest.mark.parametrize(
     ("budget", "words"),
-    [((1.0, 1e-6, 100), ()), ((10.0, 1e-6, 100), ("Epsilon 10 promises little",)),
+    [((1.0, 1e-6, 100), ()), ((10.0, 1e-6, 100), ("Epsilon 10 guarantees little",)),
      ((1.0, 0.01, 100), ("Delta 0.01 is not below 1/100",)), ((12.0, 0.5, 3), ("Epsilon", "Delta"))],
 )  # fmt: skip
 def test_a_budget_that_protects_little_is_told(budget, words):

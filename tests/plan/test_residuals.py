@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
-from privgp.plan.designs.residuals import LEAST, Residuals
+from privgp.plan.designs.stages import LEAST, REACH, Residuals, reach_for, share_out
 from privgp.privacy.guarantee import compose
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
-from privgp.privacy.stages import share_out
 
 MANY = np.arange(1200)[:, None] % 40.0
 
@@ -97,3 +96,18 @@ def test_a_plan_at_another_epsilon_decides_anew():
     plan = planned()
     assert plan.at(0.5).residuals is None
     assert plan.at(2.0).residuals == plan.residuals
+
+
+def test_residuals_are_clipped_further_out_the_more_rows_a_sum_holds():
+    reaches = [reach_for(3.8, rows) for rows in (1.0, 30.0, 100.0, 1000.0, 1e5, 1e9)]
+    assert reaches[:2] == [REACH, REACH]
+    assert reaches == sorted(reaches)
+    assert 3.5 < reaches[3] < reaches[4] <= reaches[5] == 6.0
+
+
+def test_many_rows_are_read_again_only_where_noise_and_not_their_scatter_is_the_error(monkeypatch):
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 100)
+    assert planned().strategy.tally is not None
+    assert planned().residuals is not None
+    crowd = np.repeat(MANY[:40], 50_000, axis=0)
+    assert planned(crowd).residuals is None

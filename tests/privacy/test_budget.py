@@ -1,4 +1,4 @@
-"""The Gaussian curve against 50-digit arithmetic, and budgets that are no promise."""
+"""The Gaussian curve against 50-digit arithmetic, and budgets that are no guarantee."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def density(noise, widest=60.0, steps=400_001):
 
 
 def keeps(noise, factor):
-    """Whether the density times ``factor`` keeps the promise for numbers that move all they can."""
+    """Whether the density times ``factor`` keeps the guarantee for numbers that move all they can."""
     small = noise.with_size(noise.size, factor)
     if noise.pure:
         z = np.linspace(-40 * noise.std, 40 * noise.std, 100_001)

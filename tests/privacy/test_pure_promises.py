@@ -1,4 +1,4 @@
-"""One law, one promise: what is pure says delta = 0, wherever it is told, and composes."""
+"""One law, one guarantee: what is pure says delta = 0, wherever it is told, and composes."""
 
 import dataclasses
 import json

@@ -30,7 +30,7 @@ Case = Callable[[], Numbers]
 
 CASES: dict[str, Case] = {}
 BOUNDS = (-3.0, 5.0)
-DELTA = 1e-6  # the delta at which every promise is read, whatever delta it was made for
+DELTA = 1e-6  # the delta at which every guarantee is read, whatever delta it was made for
 DIGITS = 12
 
 
@@ -312,7 +312,7 @@ def binned_gp() -> Numbers:
     return each(found)
 
 
-# Functions and paths that the curator keeps
+# Functions and paths that the custodian keeps
 
 
 def kept_function(kernel: Any, columns: int = 1, rows: int = 40, **options: Any) -> Numbers:
@@ -367,7 +367,7 @@ def function_of_records() -> Numbers:
 
 @case
 def posterior_paths() -> Numbers:
-    """How far one record moves the mean. What the paths promise was changed since, on purpose."""
+    """How far one record moves the mean. What the paths guarantee was changed since, on purpose."""
     bounds = {"auto": "auto", "paper": "paper", "function": ("function", 3.0)}
     kernels = {
         "rbf": 4.0 * RBF(20.0),

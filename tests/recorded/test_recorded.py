@@ -2,7 +2,7 @@
 
 How near they must be follows from how far the same code differs from itself. On one and two threads,
 and with the kernels that OpenBLAS has for four generations of processors, sensitivities, noise scales
-and promises agreed to 5e-12, predictions and what was learned, with optimisers in between, to 2e-10.
+and guarantees agreed to 5e-12, predictions and what was learned, with optimisers in between, to 2e-10.
 So 1e-9 and 1e-6 leave room for other machines, and a change of method does not fit in. An epsilon
 is found as a root and rounded up in steps of 1e-9 of it, so it has 1e-8.
 
@@ -54,7 +54,7 @@ def tolerance(case: str, name: str) -> float:
 
 
 def differences(case: str, found: dict, recorded: dict) -> list[str]:
-    """What differs by more than its tolerance: of each promised number, of the largest predicted."""
+    """What differs by more than its tolerance: of each guaranteed number, of the largest predicted."""
     assert found.keys() == recorded.keys()
     wrong = []
     for name, expected in recorded.items():

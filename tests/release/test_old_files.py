@@ -148,7 +148,7 @@ def test_an_old_release_that_was_changed_is_refused(case, tmp_path):
     ("name", "kind", "words"),
     [
         ("function", PrivateFunction, "written by privgp 0.1: ask it with that version"),
-        ("rational", PrivateFunction, "RationalQuadratic kernel, which could break its promise"),
+        ("rational", PrivateFunction, "RationalQuadratic kernel, which could break its guarantee"),
         ("paths", PosteriorPaths, "whose answers could give records away"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from privgp import PrivateGPRegressor
 from privgp.plan.plan import plan_of_parts
 from privgp.release.learn import zeros_of
-from privgp.release.residuals import FirstStage, variance_after, variance_before
+from privgp.release.residuals import CUT_OFF, FirstStage, join, variance_after, variance_before
 from privgp.vault.measure import exact
 
 X = np.repeat(np.arange(10.0), 300)[:, None]
@@ -71,3 +71,47 @@ def test_stages_are_weighed_by_their_noise():
     both, _ = stage.together(zeros_of(plan_of_parts([stage.plan])))
     each = np.array([stage.measured.noise_std, zeros_of(plan_of_parts([stage.plan])).noise_std])
     assert both.noise_std == pytest.approx(np.sum(each**-2.0) ** -0.5, rel=0.02)
+
+
+def test_two_measurements_are_joined_as_the_posterior_of_the_sums_has_it():
+    """Against brute force: the sums given both measurements, with what was cut off as one more unknown."""
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(6, 6))
+    unit, sums = root @ root.T, rng.normal(size=6)
+    first, second = sums + rng.normal(0, 2, 6), sums + rng.normal(0, 0.5, 6)
+    found = join(first, 2.0, second, 0.5, unit)
+    noise = (2.0**2 + 0.5**2) * np.eye(6)
+    logs = []
+    for share in CUT_OFF:
+        S = noise + share**2 * unit
+        apart = second - first
+        logs.append(-0.5 * apart @ np.linalg.solve(S, apart) - 0.5 * np.linalg.slogdet(S)[1])
+    shares = np.exp(logs - np.max(logs))
+    bias = float(shares @ CUT_OFF**2 / shares.sum()) * unit
+    left = np.linalg.inv(np.eye(6) / 4.0 + np.linalg.inv(0.25 * np.eye(6) + bias))
+    wanted = left @ (first / 4.0 + np.linalg.solve(0.25 * np.eye(6) + bias, second))
+    assert found.values == pytest.approx(wanted)
+    assert found.std**2 * np.eye(6) + found.common @ found.common.T == pytest.approx(left)
+
+
+def test_what_clipping_cuts_off_everywhere_is_learned_from_the_first_stage():
+    unit = np.full((40, 40), 100.0**2)  # one number for all sums
+    first, second = np.full(40, 500.0), np.full(40, 495.0)
+    found = join(first, 1.0, second, 0.1, unit)
+    assert found.values == pytest.approx(first, abs=0.1)
+    assert np.ptp(found.values) < 1e-6
+    assert join(first, 1e4, second, 0.1, unit).values == pytest.approx(second, abs=0.1)
+
+
+def test_intervals_hold_skewed_outputs_of_many_rows():
+    """Exponential scatter, of which clipping cuts off more on one side: the function stays covered."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 60, 20_000)[:, None] / 60.0
+    y = np.sin(3.0 * x[:, 0]) + 0.15 * (rng.exponential(1.0, len(x)) - 1.0)
+    asked = {"y_bounds": (-1.5, 1.5), "epsilon": 1.0, "delta": 1e-5, "random_state": 0}
+    model = PrivateGPRegressor(**asked).fit(x, y)
+    assert model.plan_.residuals is not None
+    low, high = model.interval(x[:500])
+    truth = np.sin(3.0 * x[:500, 0])
+    assert np.mean((low < truth) & (truth < high)) > 0.75
+    assert np.sqrt(np.mean((model.predict(x[:500]) - truth) ** 2)) < 0.02

@@ -1,4 +1,4 @@
-"""Attacks on the promise with the sampler that protects real releases.
+"""Attacks on the guarantee with the sampler that protects real releases.
 
 Bounds fail with probability at most 1e-6 a test; draws are stated in each.
 """

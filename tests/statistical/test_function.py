@@ -48,7 +48,7 @@ def test_the_best_attack_stays_within_the_promise(inducing):
 
 
 def test_the_attack_finds_noise_that_is_a_fifth_too_small():
-    """At 0.8 of the noise the attack's mu is 1.25 times the promise, ten standard errors above it."""
+    """At 0.8 of the noise the attack's mu is 1.25 times the guarantee, ten standard errors above it."""
     assert not attacked(0.8).holds
 
 

@@ -56,7 +56,7 @@ def smoother(rows, targets):
 
 
 def test_noise_that_is_a_fifth_too_small():
-    """20,000 draws a side, trained attack: mu is 1.25 times the promise, ten standard errors."""
+    """20,000 draws a side, trained attack: mu is 1.25 times the guarantee, ten standard errors."""
     C = smoother(30, [0.2, 0.5, 0.8])
     M = C @ C.T
     low, high, square = worst_pair(C, M)
@@ -176,7 +176,7 @@ def test_an_order_outside_its_interval():
 
 
 def test_a_mean_released_without_the_randomness_of_a_path():
-    """The promise of one path, kept for the mean of a hundred: twenty times the mu."""
+    """The guarantee of one path, kept for the mean of a hundred: twenty times the mu."""
     kernel, noise = Matern(1.0, nu=0.5), 4.0
     X = np.array([[0.1], [0.4], [0.9], [0.5]])
     first, second = (X, np.array([-1.0, -1.0, 1.0, 1.0])), (X, np.array([-1.0, -1.0, 1.0, -1.0]))

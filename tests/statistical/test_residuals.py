@@ -1,4 +1,4 @@
-"""Each of two stages separately: its own promise holds, and a fifth less noise in it alone is found.
+"""Each of two stages separately: its own guarantee holds, and a fifth less noise in it alone is found.
 
 With 6,000 draws at mu 1.9 and more, too little noise is missed, and sound noise accused, with probability
 below 1e-6.

@@ -1,7 +1,7 @@
 """Laws of what searches draw, and what they find.
 
 Bounds fail with probability at most 1e-6 a test; draws are stated in each. Noise that protects comes
-from the production sampler wherever a law or a promise is tested.
+from the production sampler wherever a law or a guarantee is tested.
 """
 
 from __future__ import annotations

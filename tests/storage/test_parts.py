@@ -18,8 +18,9 @@ from sklearn.gaussian_process.kernels import Matern
 
 from privgp import PosteriorPaths, PrivateFunction, load
 from privgp.command.io.files import whole_file
-from privgp.storage import archive, state_file
-from privgp.storage.archive import NAME, DamagedFile, part_beside, remove_stale
+from privgp.storage import archive, parts, state_file
+from privgp.storage.archive import DamagedFile
+from privgp.storage.parts import NAME, part_beside, remove_stale
 from tests.command.running import run
 from tests.models.functions import ASKED, X, Y, function
 
@@ -174,7 +175,7 @@ def test_links_folders_pipes_and_files_of_others_are_not_touched(tmp_path, monke
     assert len([*tmp_path.iterdir()]) == 6
     named("6").write_text("somebody's")
     with monkeypatch.context() as patch:
-        patch.setattr(archive.os, "geteuid", lambda: os.getuid() + 1)
+        patch.setattr(parts.os, "geteuid", lambda: os.getuid() + 1)
         remove_stale(tmp_path)
     assert named("6").exists()
     remove_stale(tmp_path)
@@ -200,7 +201,7 @@ def test_a_part_taken_for_dead_before_it_was_locked_is_made_again(tmp_path, monk
             raise BlockingIOError
         return lock(held, how)
 
-    monkeypatch.setattr(archive.fcntl, "flock", raced)
+    monkeypatch.setattr(parts.fcntl, "flock", raced)
     with part_beside(tmp_path / "a") as part:
         assert len(seen) == 3
         assert [*tmp_path.iterdir()] == [part]
@@ -214,7 +215,7 @@ def test_where_there_are_no_locks_files_are_written_and_none_is_removed(tmp_path
         raise OSError("no locks available")
 
     (tmp_path / STALE).touch()
-    monkeypatch.setattr(archive.fcntl, "flock", none)
+    monkeypatch.setattr(parts.fcntl, "flock", none)
     with part_beside(tmp_path / "a") as part:
         os.replace(part, tmp_path / "a")
     assert {one.name for one in tmp_path.iterdir()} == {"a", STALE}

@@ -1,4 +1,4 @@
-"""Distances between coordinates are those that the kinds promise."""
+"""Distances between coordinates are those that the kinds guarantee."""
 
 from __future__ import annotations
 

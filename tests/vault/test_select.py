@@ -1,4 +1,4 @@
-"""One of many: probabilities, refusals, and what the samplers promise."""
+"""One of many: probabilities, refusals, and what the samplers guarantee."""
 
 from __future__ import annotations
 

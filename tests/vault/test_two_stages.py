@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
+from privgp.engine.local import Serial
+from privgp.plan.inputs.blocks import ArrayInputs, Blocks
+from privgp.plan.inputs.tally import People, tally_rows
 from privgp.plan.strategy import noise_of, strategy_for_rows, strategy_of_groups
+from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.measure import exact, measure_twice, seal_residuals
-from privgp.vault.values import unseal
+from privgp.vault.values import Sealed, unseal
 
 ROWS, BOUNDS = 9, (60.0, 200.0)
 INDEX = np.arange(ROWS) % 4
@@ -50,6 +54,54 @@ def test_nobody_moves_residuals_further_than_the_sensitivity(name):
             ends = (measured(strategy, each, curve, width) for each in (y, other))
             most = max(most, float(np.linalg.norm(np.subtract(*ends), order)))
     assert 0.3 * allowed < most <= allowed
+
+
+def rows_of(people):
+    """The rows as many are held, and their tally."""
+    whose = None if people is None else People.of(people, None)
+    rows = Blocks.of(ArrayInputs(INDEX[:, None].astype(float)), whose)
+    return rows, tally_rows(rows, Serial())
+
+
+def summed(y, rows, tally, curve, width):
+    """The sums of residuals over the cells of a tally, in each of which the curve has one value."""
+    kinds = [Encoding(BOUNDS)]
+    outputs = sum_outcomes(Sealed(y, ROWS), rows, tally, kinds, Serial(), alone=True)
+    return opened(seal_residuals(outputs, len(tally.keys), BOUNDS, curve, width))
+
+
+@pytest.mark.parametrize("people", [None, PEOPLE])
+def test_nobody_moves_residuals_of_many_rows_further_than_the_sensitivity(people):
+    (rows, tally), rng, most = rows_of(people), np.random.default_rng(2), 0.0
+    index, whose = tally.numbers[:, 0].astype(np.int64), None
+    if people is not None:
+        whose = np.arange(tally.people)
+    strategy = strategy_of_groups(GROUPS, index, whose, energy=True, tally=tally)
+    persons = np.arange(ROWS) if people is None else people
+    allowed = strategy.sensitivity() + 2.0 * strategy.float_error()
+    for width in (1e-3, 7.0, 1e6):
+        for _ in range(30):
+            size = len(tally.keys)
+            curve = rng.choice([0.0, 130.0, -1e300, 1e17], size) + rng.normal(0, 50, size)
+            y = rng.choice([60.0, 200.0, 131.0, 1e9, -1e9], ROWS)
+            other, mine = y.copy(), persons == rng.integers(persons.max() + 1)
+            other[mine] = rng.choice([60.0, 200.0, 1e9], int(mine.sum()))
+            ends = (
+                exact(strategy, summed(each, rows, tally, curve, width), (-width, width))
+                for each in (y, other)
+            )
+            most = max(most, float(np.linalg.norm(np.subtract(*ends), 1)))
+    assert 0.3 * allowed < most <= allowed
+
+
+def test_residuals_of_many_rows_are_those_of_rows_in_memory():
+    y, curve = np.random.default_rng(3).uniform(0, 260, ROWS), np.array([80.0, 120, 150, 190])
+    rows, tally = rows_of(None)
+    totals = summed(y, rows, tally, curve, 20.0)
+    left = opened(seal_residuals(y, ROWS, BOUNDS, curve[INDEX], 20.0)) / 20.0
+    wanted = [np.bincount(INDEX, each) for each in (left, left**2)]
+    assert totals.sums.T * 2.0**-tally.bits == pytest.approx(np.array(wanted), abs=1e-10)
+    assert totals.encoding.bounds == (-20.0, 20.0)
 
 
 def test_residuals_are_those_of_exact_arithmetic_up_to_rounding():

@@ -1,6 +1,6 @@
 """One record's value or type never changes what is made of another record.
 
-``READERS``: every way in which private values are read. ``ENTRY_POINTS``: everything a curator can
+``READERS``: every way in which private values are read. ``ENTRY_POINTS``: everything a custodian can
 call, and how. A new one is one row.
 """
 
@@ -233,7 +233,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def contributions(read: Reader, records: list[Any], container: Any) -> list[Any] | None:
-    """None: refused. Refusals are for the curator alone, before anything is spent."""
+    """None: refused. Refusals are for the custodian alone, before anything is spent."""
     try:
         return read(records, container)
     except (ValueError, Refusal):

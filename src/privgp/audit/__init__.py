@@ -1,4 +1,4 @@
-"""Attacks on the promises, on public or simulated data."""
+"""Attacks on the guarantees, on public or simulated data."""
 
 from privgp.audit.mechanisms import trade_off
 from privgp.audit.members import membership

@@ -150,7 +150,7 @@ def train_attack(sampler: Sampler, promise: Promise, trial: Trial) -> TradeOff:
 def choose_attack(
     first: Array, second: Array, promise: Promise, draws: int, failure: float
 ) -> _Candidate:
-    """The linear, quadratic or tree score, and its threshold, that is most beyond the promise.
+    """The linear, quadratic or tree score, and its threshold, that is most beyond the guarantee.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def _factor(centred: Array) -> Factor:
 def _best_threshold(
     first: Array, second: Array, promise: Promise, draws: int, failure: float
 ) -> tuple[float, float]:
-    """The threshold at which fresh draws should exceed the promise most, and by how much (in mu)."""
+    """The threshold at which fresh draws should exceed the guarantee most, and by how much (in mu)."""
     both = np.unique(np.concatenate([first, second]))
     if len(both) < 2:
         return float(both[0]), -np.inf

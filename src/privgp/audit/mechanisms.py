@@ -1,4 +1,4 @@
-"""``trade_off``: attack any mechanism of two neighbouring datasets, and compare with its promise.
+"""``trade_off``: attack any mechanism of two neighbouring datasets, and compare with its guarantee.
 
 A linear measurement with isotropic noise becomes a NoisyPair, on which the best attack is known;
 anything else a sampler of releases, on which one is trained. Searches are attacked at the worst
@@ -150,7 +150,7 @@ def _(search: PrivateBayesSearchCV, rows: object, neighbour: object, points: obj
     """All scores that a search measures, in units of the first one's noise."""
     plan = search.plan(_count(rows))
     if plan.constants is not None:
-        raise ValueError("Kusner's promises hold under an assumption: attack method='measured'.")
+        raise ValueError("Kusner's guarantees hold under an assumption: attack method='measured'.")
     first = plan.noise[0]
     moved = np.array([first.std / step.std for step in plan.noise]) / plan.rows
     promise = promise_of(guarantee_of(plan, simulated=False))
@@ -206,7 +206,7 @@ def paths_of(
     model: PosteriorPaths, data: object, neighbour: object, points: object
 ) -> tuple[Callable[..., object], object]:
     """A mechanism for many releases of paths at once (a few of many: they are independent), and
-    what they promise. ``points``: by default the questions that hurt most about the inputs of
+    what they guarantee. ``points``: by default the questions that hurt most about the inputs of
     the records in which the datasets differ, with restarts between them."""
     (X, y), (Z, v) = _differ_in_one_record(data, neighbour)
     differ = np.any(X != Z, axis=1) | (y != v)
@@ -264,7 +264,7 @@ def worst_questions(domain: object, differ: Array) -> list[Array]:
 
 
 def ask_with_restarts(paths: PosteriorPaths, questions: Sequence[Array]) -> Array:
-    """The answers to all questions, (paths, points); after each the curator starts again."""
+    """The answers to all questions, (paths, points); after each the custodian starts again."""
     answers = []
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "audit.private-state"
@@ -391,7 +391,7 @@ def trade_off(
             mechanism, promised = paths_of(mechanism, data, neighbour, points)
             promise, batch = promised if promise is None else promise, True
         if data is None or neighbour is None or promise is None:
-            raise ValueError("this mechanism needs data, neighbour and promise.")
+            raise ValueError("this mechanism needs data, neighbour and guarantee.")
         if noise_scale != 1.0:
             raise ValueError("noise_scale is for measurements and choices: scale your own noise.")
         release = mechanism

@@ -1,4 +1,4 @@
-"""What a promise allows: the least false-negative rate beta at each false-positive rate alpha.
+"""What a guarantee allows: the least false-negative rate beta at each false-positive rate alpha.
 (epsilon, delta)-privacy: ``max(0, 1 - delta - e^eps alpha, e^-eps (1 - delta - alpha))``;
 mu-Gaussian privacy: ``Phi(Phi^-1(1 - alpha) - mu)``."""
 
@@ -21,7 +21,7 @@ from privgp.types import Array, Bounds, UserData
 
 SMALL_DELTA = 1e-3
 MOST_EPSILON = 700.0  # beyond, exp(epsilon) is infinite
-# Where a promise that holds at every epsilon is read off; fewer points only make the test milder.
+# Where a guarantee that holds at every epsilon is read off; fewer points only make the test milder.
 EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
 
 
@@ -31,7 +31,7 @@ class Promise:
 
     Attributes
     ----------
-    mu : parameter of Gaussian privacy, if that is promised
+    mu : parameter of Gaussian privacy, if that is guaranteed
     pairs : (epsilon, delta), each of which holds
     slack : the lattice's share of delta, taken off the Gaussian curve
 
@@ -66,12 +66,12 @@ class Promise:
         if self.mu is not None and not self.pairs:
             return self.mu
         beta = float(self.false_negative_rate(false_positive_rate))
-        if beta <= 0.0:  # nothing is promised there
+        if beta <= 0.0:  # nothing is guaranteed there
             return math.inf
         return float(-ndtri(false_positive_rate) - ndtri(beta))
 
     def describe(self) -> str:
-        """The promise in a few words."""
+        """The guarantee in a few words."""
         if self.mu is not None:
             return f"mu = {self.mu:.4g}"
         if not self.pairs:
@@ -85,7 +85,7 @@ class Promise:
 
 
 def promise_of(given: UserData) -> Promise:
-    """A promise from a Guarantee, from (epsilon, delta), or from anything with
+    """A guarantee from a Guarantee, from (epsilon, delta), or from anything with
     ``delta_at(epsilon)``.
 
     Raises
@@ -139,13 +139,13 @@ def path_promise(
     n
         How many records it is given.
     n_paths
-        How many paths are released; for ``inf``, the exact posterior, nothing is promised.
+        How many paths are released; for ``inf``, the exact posterior, nothing is guaranteed.
     **options
         As in ``renyi_curve``.
 
     Returns
     -------
-    Promise or None
+    Guarantee or None
 
     """
     if n_paths == math.inf:

@@ -1,4 +1,4 @@
-"""What attacks achieved beside what was promised."""
+"""What attacks achieved beside what was guaranteed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ RATES = np.concatenate([np.geomspace(1e-6, 0.01, 60), np.linspace(0.011, 1.0, 40
 
 
 def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Figure:
-    """The promised curve, below which no attack may come, and the attack with its bounds.
+    """The guaranteed curve, below which no attack may come, and the attack with its bounds.
 
     Parameters
     ----------
@@ -106,7 +106,9 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Figure:
     ax.plot([x], [y], "o", ms=3, color=colour, label=result.attack)
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     style.set_labels(ax, "false-positive rate", "false-negative rate")
-    found = "An attack within the promise" if result.holds else "An attack that breaks the promise"
+    found = (
+        "An attack within the guarantee" if result.holds else "An attack that breaks the guarantee"
+    )
     measured = f"measured μ from {result.mu_low:.3g} to {result.mu_high:.3g}"
     style.set_title(ax, f"{found}\n{measured}; smaller is more private", room=60)
     ax.legend(loc="upper right", fontsize=style.SMALL - 1.0)
@@ -188,11 +190,11 @@ Scores = Callable[[int, Callback], Array]
 
 @dataclass(frozen=True)
 class TradeOff:
-    """The error rates of one attack on fresh draws beside the least that were promised.
+    """The error rates of one attack on fresh draws beside the least that were guaranteed.
 
     Attributes
     ----------
-    promised_mu : the Gaussian-DP parameter of the promise; of another kind of promise, what it
+    promised_mu : the Gaussian-DP parameter of the guarantee; of another kind of guarantee, what it
         allows at the attack's false-positive rate
     mu_low, mu_high : bounds of the attack's own, from the bounds of its error rates
     false_positive_rate, false_negative_rate : on fresh draws
@@ -218,12 +220,12 @@ class TradeOff:
 
     @property
     def holds(self) -> bool:
-        """Whether the attack stayed within the promise."""
+        """Whether the attack stayed within the guarantee."""
         return self.mu_low <= self.promised_mu
 
     @property
     def is_tight(self) -> bool:
-        """Whether the noise is no larger than the promise needs, within 10%."""
+        """Whether the noise is no larger than the guarantee needs, within 10%."""
         return self.mu_high >= 0.9 * self.promised_mu
 
     def epsilon_low(self, delta: float) -> float:
@@ -249,8 +251,8 @@ class TradeOff:
 
 
 def verdict(holds: bool) -> str:
-    """Whether the promise holds, as a sentence begins."""
-    return "The promise holds" if holds else "The promise IS BROKEN"
+    """Whether the guarantee holds, as a sentence begins."""
+    return "The guarantee holds" if holds else "The guarantee IS BROKEN"
 
 
 def clopper_pearson(count: int, draws: int, failure: float) -> tuple[float, float]:
@@ -413,7 +415,7 @@ class Membership:
 
     @property
     def holds(self) -> bool:
-        """Whether the attack stayed within the promise; True without one."""
+        """Whether the attack stayed within the guarantee; True without one."""
         if self.promise is None:
             return True
         return all(

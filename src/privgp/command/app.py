@@ -2,14 +2,14 @@
 and help. What takes long to import is imported when it is needed: help and refusals of missing files stay
 quick."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
@@ -22,17 +22,33 @@ from privgp.command.release import release, update
 from privgp.command.search import bayes, grid
 from privgp.command.serve import serve
 
+
+class Group(TyperGroup):
+    """A command that has subcommands: its help names them, each with what it does."""
+
+    def format_help(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override]
+        """Print them."""
+        options = [
+            each for each in self.params if isinstance(each, TyperOption) and not each.hidden
+        ]
+        names = self.list_commands(ctx)
+        what = {each: self.commands[each].get_short_help_str(limit=400) for each in names}
+        words = "" if ctx.parent else EXAMPLES["release"]
+        show_help(ctx, self.help or "", what, options, words, 0)
+
+
 app = typer.Typer(
     name="privgp",
+    cls=Group,
     add_completion=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 GROUPS = {
-    "audit": "Attack the promises, on public or simulated data, and see that they hold.",
-    "function": "One private function, kept by the curator: create it, then ask it at any points.",
+    "audit": "Attack the guarantees, on public or simulated data, and see that they hold.",
+    "function": "One private function, kept by the custodian: create it, then ask it at any points.",
     "ledger": "Budgets of datasets that cannot be overspent: open, show, verify and export them.",
-    "paths": "Sample paths of a posterior, whole records private, kept by the curator.",
+    "paths": "Sample paths of a posterior, whole records private, kept by the custodian.",
     "search": "Choose hyperparameters among candidates without telling more than the budget allows.",
 }
 
@@ -105,7 +121,9 @@ class Command(TyperCommand):
         chosen = options if whole else [each for each in options if each in first[:MOST_SHOWN]]
         left = len(options) - len(chosen)
         arguments = [each for each in self.params if isinstance(each, TyperArgument)]
-        show_help(ctx, self.help or "", arguments, chosen, self.epilog or "", left)
+        words = {str(each.metavar): each.help or "" for each in arguments}
+        optional = {str(each.metavar) for each in arguments if not each.required}
+        show_help(ctx, self.help or "", words, chosen, self.epilog or "", left, optional)
 
     def make_parser(self, ctx):  # type: ignore[no-untyped-def] # of a class that typer does not export
         """The parser of this command's words, which reads options as above."""
@@ -157,16 +175,27 @@ def _is_number(word: str) -> bool:
     return True
 
 
-PANELS = ("Arguments", "Options", "Privacy", "Model", "Columns", "Search", "Attack", "Results")
+PANELS = (
+    "Arguments",
+    "Commands",
+    "Options",
+    "Privacy",
+    "Model",
+    "Columns",
+    "Search",
+    "Attack",
+    "Results",
+)
 
 
 def show_help(
     ctx: typer.Context,
     text: str,
-    arguments: Sequence[TyperArgument],
+    words: Mapping[str, str],
     options: Sequence[TyperOption],
     example: str,
     left: int,
+    optional: Set[str] = frozenset(),
 ) -> None:
     """Print what a command does and takes.
 
@@ -176,20 +205,25 @@ def show_help(
         Of the command, with the path by which it is called.
     text : str
         What it does.
-    arguments, options : sequence of parameters
-        What is shown, the options by their panels.
+    words : mapping
+        Its arguments, or its subcommands, each with its meaning.
+    options : sequence of options
+        Those that are shown, by their panels.
     example : str
         A line that works.
     left : int
         How many options are not shown.
+    optional : set
+        Arguments that may be left out.
 
     """
     console = Console(highlight=False, soft_wrap=False)
-    words = [str(each.metavar) if each.required else f"[{each.metavar}]" for each in arguments]
-    console.print(f"Usage: {' '.join([ctx.command_path, *words])} [OPTIONS]", markup=False)
+    is_group = isinstance(ctx.command, Group)
+    given = ["COMMAND"] if is_group else [f"[{w}]" if w in optional else w for w in words]
+    console.print(f"Usage: {' '.join([ctx.command_path, *given])} [OPTIONS]", markup=False)
     console.print(f"\n{' '.join(text.split())}", markup=False)
     panels: dict[str, list[tuple[str, str]]] = {title: [] for title in PANELS}
-    panels["Arguments"] = [(str(each.metavar), each.help or "") for each in arguments]
+    panels["Commands" if is_group else "Arguments"] = [*words.items()]
     for each in options:
         name = "/".join([", ".join(each.opts), *each.secondary_opts])
         value = "" if each.is_flag else f" {_value_of(each, ctx)}"
@@ -234,7 +268,7 @@ def _value_of(option: TyperOption, ctx: typer.Context) -> str:
 
 
 def _group(name: str, *subcommands: Callable[..., None]) -> None:
-    group = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True)
+    group = typer.Typer(name=name, cls=Group, help=GROUPS[name], no_args_is_help=True)
     for each in subcommands:
         word = each.__name__.replace("_", "-")
         group.command(cls=Command, epilog=EXAMPLES[f"{name} {word}"])(o.spread_groups(each))

@@ -1,4 +1,4 @@
-"""``privgp audit``: attacks on the promises, on public inputs and simulated outputs."""
+"""``privgp audit``: attacks on the guarantees, on public inputs and simulated outputs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def trade_off(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a promise is broken."""
+    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a guarantee is broken."""
     if data is None and (asked.groups or asked.inputs not in (None, "x")):
         raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
     if data is not None and not asked.inputs:
@@ -267,7 +267,7 @@ def _public(request: Request, *, made_up: bool) -> tuple[Array, Cells | None]:
 def _report(
     result: TradeOff | Membership, facts: dict[str, object], plot: Path | None, *, as_json: bool
 ) -> None:
-    """Draw and tell; exit with 1 if the promise is broken."""
+    """Draw and tell; exit with 1 if the guarantee is broken."""
     from privgp.command.io.results import picture_lines, write_picture
 
     if plot is not None:

@@ -51,7 +51,7 @@ def demo(
     say(f"Done in {time.monotonic() - started:.0f} s. Everything is in the folder {folder}:")
     say("  map.png          what was learned, and how certain it is")
     say("  plan.png         what other budgets would have bought")
-    say("  certificate.html what was promised (certificate.json for programs)")
+    say("  certificate.html what was guaranteed (certificate.json for programs)")
     say("  diabetes.privgp  the release itself; of real data, publish this file and keep the table")
     say("  predictions.csv  the map as numbers, with 90% intervals from low to high")
 
@@ -78,7 +78,7 @@ def _run(privgp: Callable[..., object], folder: Path) -> None:
     )
     _step(
         privgp,
-        "4. Inspect. What a file promises can be read from the file.",
+        "4. Inspect. What a file guarantees can be read from the file.",
         *("inspect", release, "--certificate", folder / "certificate.json"),
     )
 

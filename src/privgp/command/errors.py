@@ -53,7 +53,7 @@ class Refusal(Exception):
     code = 2
 
 
-def refuse_given(context: typer.Context, names: Sequence[str], where: str) -> None:
+def refuse_options(context: typer.Context, names: Sequence[str], where: str) -> None:
     """Refuse options, by the names of their parameters, that were given where they would be ignored."""
     for name in names:
         source = context.get_parameter_source(name)

@@ -1,4 +1,4 @@
-"""``privgp function``: one private function, kept by the curator and asked at any points."""
+"""``privgp function``: one private function, kept by the custodian and asked at any points."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def ask(
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
-    """Show what a function promises and how much of it was asked; nothing private."""
+    """Show what a function guarantees and how much of it was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
     from privgp.models.function.estimator import PrivateFunction
 

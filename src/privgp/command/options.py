@@ -19,7 +19,7 @@ from typing import (
 import typer
 from typer.models import OptionInfo
 
-from privgp.command.errors import in_options, refuse_given
+from privgp.command.errors import in_options, refuse_options
 from privgp.question.parameters import BY_NAME, TABLE
 from privgp.question.parameters import Parameter as Declared
 
@@ -136,7 +136,7 @@ Law = Literal["auto", "gaussian", "laplace"]
 
 # Results
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
-CERTIFICATE_HELP = "Also write what was promised: .html or .json."
+CERTIFICATE_HELP = "Also write what was guaranteed: .html or .json."
 Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
 HOLDER_HELP = (
     "For the certificate: a JSON file of what only the data holder knows (see certificate)."
@@ -149,7 +149,7 @@ Force = Annotated[bool, results("Replace files that exist.", "--force")]
 Json = Annotated[bool, results("Print one JSON object instead of text.", "--json")]
 Seed = Annotated[int | None, plain(describe_parameter("random_state"), min=0, max=2**32 - 1)]
 
-# Functions and paths, which the curator keeps
+# Functions and paths, which the custodian keeps
 State = Annotated[Path, typer.Argument(metavar="STATE", help="A .private-state file.")]
 NewState = Annotated[Path, destination("STATE", "The .private-state file to write; it is private.")]
 Answers = Annotated[
@@ -305,7 +305,7 @@ class ReleaseFiles:
 def check_density(context: typer.Context, asked: ReleaseOptions) -> None:
     """Refuse options that a density of points, if one is asked for, would ignore."""
     if asked.density:
-        refuse_given(context, ["output", *sorted({*vars(asked)} - {*WITH_DENSITY})], "--density")
+        refuse_options(context, ["output", *sorted({*vars(asked)} - {*WITH_DENSITY})], "--density")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""``privgp paths``: sample paths of a posterior, kept by the curator and asked at any points."""
+"""``privgp paths``: sample paths of a posterior, kept by the custodian and asked at any points."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def calibrate(
         f"Noise variance: {least.noise_variance:.6g} (regularisation r = "
         f"{least.regularisation:.4g}).",
         f"Extra noise: {least.extra_noise:.6g}.",
-        f"They promise epsilon = {least.epsilon:.6g} at delta = {asked.delta:g} for "
+        f"They guarantee epsilon = {least.epsilon:.6g} at delta = {asked.delta:g} for "
         f"{plural(rows, 'record')}.",
     ]
     tell(asdict(least), lines, None, as_json=json)
@@ -132,7 +132,7 @@ def tune(
         f"Noise variance: {best.paths.noise_variance:.6g} (regularisation r = "
         f"{best.regularisation:.4g}).",
         f"Expected loss: {best.loss:.4g}, over {plural(draws, 'simulated dataset')}.",
-        f"They promise epsilon = {best.epsilon:.6g} at delta = {delta:g} for {plural(rows, 'record')}.",
+        f"They guarantee epsilon = {best.epsilon:.6g} at delta = {delta:g} for {plural(rows, 'record')}.",
     ]
     facts = {"kernel": found, "noise_variance": best.paths.noise_variance, "loss": best.loss,
              "epsilon": best.epsilon}  # fmt: skip
@@ -151,8 +151,7 @@ def create(
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
-    from privgp.command.io.columns import output_column, private_columns
-    from privgp.command.io.kinds import split_names
+    from privgp.command.io.columns import output_column, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.states import guard_state
     from privgp.tables.source import load, open_source
@@ -171,7 +170,7 @@ def create(
         y = output_column(frame, output, source)
         rows = frame.height
         del frame
-        step("Computing the promise")
+        step("Computing the guarantee")
         with public_computation():
             paths = _paths(names, asked, charge.seed)
             if epsilon is not None:
@@ -246,7 +245,7 @@ def excursion(
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
-    """Show what the paths promise and how much of them was asked; nothing private."""
+    """Show what the paths guarantee and how much of them was asked; nothing private."""
     check_files([(state, STATES)], [], force=None)
     from privgp.models.paths import PosteriorPaths
 

@@ -11,7 +11,7 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import ANY_TABLES, PICTURES, PLANS, check_files, whole_file
-from privgp.command.io.screen import progress, table, tell, warn
+from privgp.command.io.screen import progress, table, tell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -103,8 +103,6 @@ def plan(
         *picture_lines(plot),
     ]
     tell(facts, lines, None, as_json=json)
-    if not json:
-        warn(warnings)
 
 
 def _error_table(made: Plan, errors: Errors) -> Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from privgp.command import options as o
 from privgp.command.errors import Refusal, plural
@@ -19,15 +20,19 @@ from privgp.command.io.files import (
     open_own,
     write_text,
 )
-from privgp.command.io.screen import progress, table, tell, warn
+from privgp.command.io.screen import progress, table, tell
 from privgp.tables.parser import list_names
 
 if TYPE_CHECKING:
     from polars import DataFrame
+    from rich.table import Table
 
     from privgp.command.io.documents import Answers
+    from privgp.models.published import Published
     from privgp.plan.inputs.inputs import Inputs
     from privgp.release.release import Release as ReleaseValue
+    from privgp.tables.source import Form
+    from privgp.types import UserData
 
 OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
 PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
@@ -75,103 +80,150 @@ GRIDDED = (".nc", ".tif", ".geojson")
 MAPPED = (".geojson",)  # of rows too
 
 
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """What is predicted, where and into which files."""
+
+    out: Annotated[Path | None, o.destination("TABLE", OUT_HELP)] = None
+    inputs: Annotated[str | None, o.input_names_option("release")] = None
+    grid: Annotated[int | None, o.plain(GRID_HELP, metavar="COUNT", min=1)] = None
+    grid_bounds: Annotated[str | None, o.plain(GRID_BOUNDS_HELP, metavar="A=LO:HI")] = None
+    contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None
+    coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9
+    observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False
+    simultaneous: Annotated[bool, o.plain(SIMULTANEOUS_HELP, "--simultaneous")] = False
+    average: Annotated[str | None, o.plain(AVERAGE_HELP, metavar="by=COLUMN")] = None
+    areas: Annotated[Path | None, o.plain(AREAS_HELP, metavar="POLYGONS")] = None
+    keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None
+    plot: o.Plot = None
+    page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None
+    label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None
+    force: o.Force = False
+    json: o.Json = False
+
+    @property
+    def on_grid(self) -> bool:
+        return self.grid is not None or self.grid_bounds is not None
+
+    @property
+    def averages(self) -> bool:
+        return self.average is not None or self.areas is not None
+
+    def check(self, data: Path | None) -> None:
+        """Refuse options that do not go together, or with a table of new rows."""
+        out, ending = self.out, "" if self.out is None else self.out.suffix
+        if self.simultaneous and (self.observation or out is None):
+            raise Refusal(
+                "--simultaneous is for intervals of the function at rows, without --observation."
+            )
+        if data is not None and self.on_grid:
+            raise Refusal("--grid and --grid-bounds take the place of NEW: leave out one of them.")
+        if data is None and self.keep is not None:
+            raise Refusal("--keep and --no-keep are for the columns of NEW, which is not given.")
+        at_rows = data is not None or self.on_grid
+        if at_rows != (out is not None) or (out is None and self.page is None):
+            raise Refusal(
+                "Missing: NEW or --grid with --out, to predict at rows, or --page, for a page of the "
+                "release."
+            )
+        if self.label is not None and (self.page is None or not self.label.strip()):
+            raise Refusal("--label is the output's name for --page, and goes with it.")
+        if self.contours is not None and (ending != ".geojson" or not self.on_grid):
+            raise Refusal(
+                "--contours is for a .geojson file of a grid: give --grid and --out such as map.geojson."
+            )
+        if ending in GRIDDED and ending not in MAPPED and not self.on_grid:
+            raise Refusal(f"A {ending} file holds a grid: give --grid instead of NEW.")
+
+    def check_averages(self, data: Path | None) -> dict[str, str]:
+        """The same where averages are asked for; names of columns, by their use."""
+        others = self.on_grid or self.contours or self.observation or self.simultaneous or self.page
+        if others or self.keep is not None or (data is None and self.areas is None):
+            raise Refusal(
+                "--average goes with NEW, and neither --average nor --areas with a grid, --observation, "
+                "--simultaneous, --keep or --page."
+            )
+        asked = {} if self.average is None else _read_average(self.average)
+        if self.areas is not None and "by" in asked:
+            raise Refusal("--areas averages over polygons: leave out by= of --average.")
+        if self.areas is not None and asked and data is None:
+            raise Refusal("weights= of --average are those of the rows of NEW, which is not given.")
+        tables = NEW_TABLES if self.areas is None else AREA_TABLES
+        if self.out is not None and self.out.suffix not in tables:
+            raise Refusal(
+                f"Averages cannot be written to a {self.out.suffix} file: give .csv or .parquet."
+            )
+        return asked
+
+
 def predict(
     release: o.Release,
-    written: o.TableForm,
+    asked: PredictOptions,
+    form: o.TableForm,
     data: o.OptionalData = None,
-    out: Annotated[Path | None, o.destination("TABLE", OUT_HELP)] = None,
-    inputs: Annotated[str | None, o.input_names_option("release")] = None,
-    grid: Annotated[int | None, o.plain(GRID_HELP, metavar="COUNT", min=1)] = None,
-    grid_bounds: Annotated[str | None, o.plain(GRID_BOUNDS_HELP, metavar="A=LO:HI")] = None,
-    contours: Annotated[str | None, o.plain(CONTOURS_HELP, metavar="COUNT|A,B")] = None,
-    coverage: Annotated[float, o.plain(COVERAGE_HELP)] = 0.9,
-    observation: Annotated[bool, o.plain(OBSERVATION_HELP, "--observation")] = False,
-    simultaneous: Annotated[bool, o.plain(SIMULTANEOUS_HELP, "--simultaneous")] = False,
-    average: Annotated[str | None, o.plain(AVERAGE_HELP, metavar="by=COLUMN")] = None,
-    areas: Annotated[Path | None, o.plain(AREAS_HELP, metavar="POLYGONS")] = None,
-    keep: Annotated[bool | None, o.results(KEEP_HELP, "--keep/--no-keep")] = None,
-    plot: o.Plot = None,
-    page: Annotated[Path | None, o.results(PAGE_HELP, metavar="PAGE")] = None,
-    label: Annotated[str | None, o.results(LABEL_HELP, metavar="TEXT")] = None,
-    force: o.Force = False,
-    json: o.Json = False,
 ) -> None:
     """Predict from a release: the table with further columns mean, std, low and high; of labels, the
     most probable one and the probability of each with its interval. For a release that protects whole
     records these columns alone, unless you say --keep. Free, as often as you like."""
-    files = [(out, (*NEW_TABLES, *GRIDDED)), (plot, PICTURES), (page, PAGES)]
-    reads = [(release, RELEASES), (data, TABLES), (areas, (".geojson", ".json"))]
-    check_files(reads, files, force=force)
-    on_grid = grid is not None or grid_bounds is not None
-    if average is not None or areas is not None:
-        _write_averages(
-            release, data, out, inputs, vars(written), average, areas, coverage, plot, json,
-            others=on_grid or contours or observation or simultaneous or keep is not None or page,
-        )  # fmt: skip
-        return
-    if simultaneous and (observation or out is None):
-        raise Refusal(
-            "--simultaneous is for intervals of the function at rows, without --observation."
-        )
-    if data is not None and on_grid:
-        raise Refusal("--grid and --grid-bounds take the place of NEW: leave out one of them.")
-    if data is None and keep is not None:
-        raise Refusal("--keep and --no-keep are for the columns of NEW, which is not given.")
-    asked_for_rows = data is not None or on_grid
-    if asked_for_rows != (out is not None) or (out is None and page is None):
-        raise Refusal(
-            "Missing: NEW or --grid with --out, to predict at rows, or --page, for a page of the "
-            "release."
-        )
-    if label is not None and (page is None or not label.strip()):
-        raise Refusal("--label is the output's name for --page, and goes with it.")
-    if contours is not None and (out is None or out.suffix != ".geojson" or not on_grid):
-        raise Refusal(
-            "--contours is for a .geojson file of a grid: give --grid and --out such as map.geojson."
-        )
-    if out is not None and out.suffix in GRIDDED and out.suffix not in MAPPED and not on_grid:
-        raise Refusal(f"A {out.suffix} file holds a grid: give --grid instead of NEW.")
-    from polars import DataFrame
-
-    from privgp.command.io.axes import grid_of
-    from privgp.command.io.columns import kept_columns, question_rows, refuse_questions
-    from privgp.command.io.documents import Answers
-    from privgp.command.io.maps import read_contours, write_grid, write_points
-    from privgp.command.io.results import picture_lines, write_table
-    from privgp.models.load import load as load_release
+    files = [(asked.out, (*NEW_TABLES, *GRIDDED)), (asked.plot, PICTURES), (asked.page, PAGES)]
+    reads = [(release, RELEASES), (data, TABLES), (asked.areas, (".geojson", ".json"))]
+    check_files(reads, files, force=asked.force)
+    columns = asked.check_averages(data) if asked.averages else None
+    if columns is None:
+        asked.check(data)
+    from privgp.command.io.columns import refuse_questions
+    from privgp.models.load import load
     from privgp.release.prediction import check_coverage
     from privgp.tables.source import Form
 
     with refuse_questions():
-        check_coverage(coverage)
-    asked = None if contours is None else read_contours(contours)
-    model = open_own(release, load_release)
-    answers, lattice = Answers(model), None
-    answers.check(observation)
+        check_coverage(asked.coverage)
+    written = Form(**vars(form))
+    if columns is not None:
+        _write_averages(open_own(release, load), release, data, asked, written, columns)
+        return
+    _write_predictions(open_own(release, load), release, data, asked, written)
+
+
+def _write_predictions(
+    model: Published, release: Path, data: Path | None, asked: PredictOptions, form: Form
+) -> None:
+    """Predict at new rows, on a grid, or for a page alone."""
+    from polars import DataFrame
+
+    from privgp.command.io.axes import grid_of
+    from privgp.command.io.columns import columns_to_keep, question_rows
+    from privgp.command.io.documents import Answers
+    from privgp.command.io.maps import read_contours, write_grid, write_points
+    from privgp.command.io.results import picture_lines, write_table
+
+    contours = None if asked.contours is None else read_contours(asked.contours)
+    answers, lattice, out = Answers(model), None, asked.out
+    answers.check(asked.observation)
+    pictures = {"plot": asked.plot, "page": asked.page}
     if out is None:
         with progress(1) as step:
             step("Drawing")
-            _draw(answers, plot, page, release.stem, label, observation)
-        shown = [*picture_lines(page), *picture_lines(plot)]
-        tell({"page": page, "plot": plot}, shown, model.guarantee_, as_json=json)
+            _draw(answers, asked, release.stem)
+        shown = [*picture_lines(asked.page), *picture_lines(asked.plot)]
+        tell(pictures, shown, model.guarantee_, as_json=asked.json)
         return
     warnings: list[str] = []
-    hidden = _hides_inputs(answers.release)
+    hidden, keep = _hides_inputs(answers.release), asked.keep
     if data is None:
-        lattice = grid_of(answers.release, grid, grid_bounds)
+        lattice = grid_of(answers.release, asked.grid, asked.grid_bounds)
         X = whole = lattice.table()
     else:
-        form = Form(**vars(written))
-        X, whole = question_rows(model, release, data, inputs, form), DataFrame()
+        X, whole = question_rows(model, release, data, asked.inputs, form), DataFrame()
         keep = not hidden if keep is None else keep
         if keep:
-            whole = kept_columns(answers.release, data, X.columns, form)
+            whole = columns_to_keep(answers.release, data, X.columns, form)
         if hidden and not keep and out.suffix in MAPPED:
             raise Refusal(PLACES_SHOWN)
         if hidden:
             warnings = [(KEPT if keep else NOT_KEPT).format(out=out)]
     with progress(answers.steps(X.height) + 1) as step:
-        predicted = answers.at(X, step, coverage, observation, simultaneous)
+        predicted = answers.at(X, step, asked.coverage, asked.observation, asked.simultaneous)
         step("Writing")
         other = [name for name in whole.columns if name not in X.columns]
         if {*predicted} <= {*other}:  # earlier predictions, which these replace
@@ -182,22 +234,23 @@ def predict(
         mapped = {shown: names[column] for shown, column in answers.map_columns().items()}
         if lattice is not None and out.suffix in GRIDDED:
             near = answers.near_data(X)
-            columns = write_grid(answers.release, lattice, {**values, **near}, out, mapped, asked)
+            columns = write_grid(
+                answers.release, lattice, {**values, **near}, out, mapped, contours
+            )
         elif out.suffix in MAPPED:
             frame = DataFrame({**whole.to_dict(), **values, **answers.near_data(X)})
             columns = write_points(answers.release, X, frame, out)
         else:
             frame = DataFrame({**whole.to_dict(), **values})
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
-        points = X if lattice is None and keep else None
-        _draw(answers, plot, page, release.stem, label, observation, points)
+        _draw(answers, asked, release.stem, X if lattice is None and keep else None)
     lines = [
         f"Predicted {plural(X.height, 'row')} into {out}: {list_names([*values])}.",
-        f"Intervals, from low to high, have probability {coverage:g}; they and each std are those of "
-        f"{answers.describe(observation)}.",
+        f"Intervals, from low to high, have probability {asked.coverage:g}; they and each std are those of "
+        f"{answers.describe(asked.observation)}.",
         *_unknown_levels(model.inputs_, X),
     ]
-    if asked is not None:
+    if contours is not None:
         lines = [
             f"Areas between two levels of {list_names([*mapped])} are in {out}; 'band' names each."
         ]
@@ -207,17 +260,13 @@ def predict(
         "columns": columns,
         "output": model.output_,
         **answers.facts(names),
-        "coverage": coverage,
-        "observation": observation,
-        "plot": plot,
-        "page": page,
+        "coverage": asked.coverage,
+        "observation": asked.observation,
+        **pictures,
         "warnings": warnings,
     }
-    tell(
-        facts, [*lines, *picture_lines(plot), *picture_lines(page)], model.guarantee_, as_json=json
-    )
-    if not json:
-        warn(warnings)
+    lines += [*picture_lines(asked.plot), *picture_lines(asked.page)]
+    tell(facts, lines, model.guarantee_, as_json=asked.json)
 
 
 def _read_average(text: str) -> dict[str, str]:
@@ -233,91 +282,71 @@ def _read_average(text: str) -> dict[str, str]:
 
 
 def _write_averages(
+    model: Published,
     release: Path,
     data: Path | None,
-    out: Path | None,
-    inputs: str | None,
-    written: dict[str, Any],
-    average: str | None,
-    areas: Path | None,
-    coverage: float,
-    plot: Path | None,
-    json: bool,
-    others: object,
+    asked: PredictOptions,
+    form: Form,
+    columns: dict[str, str],
 ) -> None:
-    """Average what was published and write a table, or GeoJSON of areas. ``others``: options that do not
-    go with it."""
-    if others or (data is None and areas is None):
-        raise Refusal(
-            "--average goes with NEW, and neither --average nor --areas with a grid, --observation, "
-            "--simultaneous, --keep or --page."
-        )
-    asked = {} if average is None else _read_average(average)
-    if areas is not None and "by" in asked:
-        raise Refusal("--areas averages over polygons: leave out by= of --average.")
-    if areas is not None and asked and data is None:
-        raise Refusal("weights= of --average are those of the rows of NEW, which is not given.")
-    if out is not None and out.suffix not in (AREA_TABLES if areas is not None else NEW_TABLES):
-        raise Refusal(f"Averages cannot be written to a {out.suffix} file: give .csv or .parquet.")
+    """Average what was published and write a table, or GeoJSON of areas. ``columns``: those of NEW by
+    their use."""
     from polars import DataFrame
 
-    from privgp.command.io.columns import as_table, kept_columns, question_rows, refuse_questions
+    from privgp.command.io.columns import (
+        as_table,
+        columns_to_keep,
+        question_rows,
+        refuse_questions,
+    )
     from privgp.command.io.results import picture_lines, write_picture, write_table
-    from privgp.models.load import load
-    from privgp.release.prediction import check_coverage
-    from privgp.tables.source import Form
 
-    with refuse_questions():
-        check_coverage(coverage)
-    form = Form(**written)
-    model = open_own(release, load)
-    X: Any = None
-    more: dict[str, Any] = {}
+    out, plot, coverage = asked.out, asked.plot, asked.coverage
+    X: UserData = None
+    more: dict[str, UserData] = {}
     if data is not None:
-        X = question_rows(model, release, data, inputs, form)
-        whole = kept_columns(model._released, data, X.columns, form)
-        for name in asked.values():
+        X = question_rows(model, release, data, asked.inputs, form)
+        whole = columns_to_keep(model._released, data, X.columns, form)
+        for name in columns.values():
             if name not in whole.columns:
                 raise Refusal(f"'{data}' has no column '{name}', which --average names.")
-        more = {use: whole[name] for use, name in asked.items()}
+        more = {use: whole[name] for use, name in columns.items()}
         X = as_table(model._released.names, X)
     with progress(2) as step, refuse_questions():
         step("Averaging")
-        if areas is not None:
-            found = model.areas(areas, X, weights=more.get("weights"), coverage=coverage)
-        else:
-            found = model.average(X, coverage=coverage, **more)
+        areas = None
+        if asked.areas is not None:
+            areas = model.areas(asked.areas, X, weights=more.get("weights"), coverage=coverage)
+        found = model.average(X, coverage=coverage, **more) if areas is None else areas
         step("Writing")
         frame = DataFrame(dict(found.columns()))
-        columns = frame.columns
-        if out is not None and out.suffix == ".geojson":
-            write_text(out, found.to_geojson())
+        written = frame.columns
+        if out is not None and areas is not None and out.suffix == ".geojson":
+            write_text(out, areas.to_geojson())
         elif out is not None:
-            columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
+            written = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         if plot is not None:
-            write_picture(found.plot() if areas is not None else model.plot(), plot)
+            write_picture(model.plot() if areas is None else areas.plot(), plot)
     averages = plural(len(found.labels), "average")
     where = f"Wrote {averages} into {out}" if out is not None else averages.capitalize()
-    lines: list[Any] = [
+    lines: list[str | Table] = [
         f"{where}: mean, std, and from low to high intervals of probability {coverage:g}."
     ]
     if out is None:
         cells = [[f"{c:.4g}" if isinstance(c, float) else str(c) for c in r] for r in frame.rows()]
-        lines = [table("", [*columns, ""], cells, -1), *lines]
+        lines = [table("", [*written, ""], cells, -1), *lines]
     shown = data is not None and out is not None and _hides_inputs(model._released)
     warnings = [PUBLIC_ROWS.format(out=out)] if shown else []
     facts = {
         "averages": frame.to_dicts() if out is None else out,
         "rows": len(found.labels),
-        "columns": columns,
+        "columns": written,
         "output": model.output_,
         "coverage": coverage,
         "plot": plot,
         "warnings": warnings,
     }
-    tell(facts, [*lines, *picture_lines(plot)], model.guarantee_, as_json=json)
-    if not json:
-        warn(warnings)
+    tell(facts, [*lines, *picture_lines(plot)], model.guarantee_, as_json=asked.json)
 
 
 def _hides_inputs(release: ReleaseValue) -> bool:
@@ -326,21 +355,15 @@ def _hides_inputs(release: ReleaseValue) -> bool:
 
 
 def _draw(
-    answers: Answers,
-    plot: Path | None,
-    page: Path | None,
-    name: str,
-    label: str | None,
-    observation: bool,
-    points: DataFrame | None = None,
+    answers: Answers, asked: PredictOptions, name: str, points: DataFrame | None = None
 ) -> None:
     """The picture and the page that were asked for."""
     from privgp.command.io.results import write_page, write_picture
 
-    if plot is not None:
-        write_picture(answers.plot(observation, points), plot)
-    if page is not None:
-        write_page(answers.release, page, name, label)
+    if asked.plot is not None:
+        write_picture(answers.plot(asked.observation, points), asked.plot)
+    if asked.page is not None:
+        write_page(answers.release, asked.page, name, asked.label)
 
 
 def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:

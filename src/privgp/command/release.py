@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privgp.command import options as o
-from privgp.command.errors import Refusal, refuse_given
+from privgp.command.errors import Refusal, refuse_options
 from privgp.command.io.files import ANY_TABLES, PLANS, RELEASES, TABLES, check_release_files
-from privgp.command.io.screen import Step, progress, warn
+from privgp.command.io.screen import Step, progress
 
 if TYPE_CHECKING:
     from privgp.command.io.request import Request
@@ -63,7 +63,7 @@ def release(
     read = [(data, ANY_TABLES), (plan, PLANS), (holder, (".json",))]
     check_release_files(read, out, files)
     if files.certificate is None:
-        refuse_given(context, ("holder",), "a release without --certificate")
+        refuse_options(context, ("holder",), "a release without --certificate")
     _check_complete(context, asked, by_plan=plan is not None)
     from privgp.command.io.request import PlannedRequest, Request, plan_warnings
     from privgp.command.io.results import Results, read_holder
@@ -157,8 +157,6 @@ def _spend(
         results.tell(
             model.guarantee_, request, {**facts, "warnings": told}, *lines, as_json=as_json
         )
-        if not as_json:
-            warn(told)
 
 
 def _check_complete(context: typer.Context, asked: o.ReleaseOptions, *, by_plan: bool) -> None:

@@ -21,7 +21,11 @@ from privgp.types import Array, Integers, UserData
 
 if TYPE_CHECKING:
     from ibis.expr import types as ir
-    from ibis.expr.datatypes import DataType
+    from ibis.expr.datatypes import DataType as DataType
+    from ibis.expr.types import BooleanValue as BooleanValue
+    from ibis.expr.types import IntegerValue as IntegerValue
+    from ibis.expr.types import NumericValue as NumericValue
+    from ibis.expr.types import Value as Value
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
 LARGEST = 1.7976931348623157e308
@@ -169,8 +173,8 @@ def beside(table: ir.Table, key: str, keys: Integers, columns: Mapping[str, Arra
 
 def sum_groups(
     table: ir.Table, keys: Sequence[str], sums: Mapping[str, ir.Value]
-) -> dict[str, list[float]]:
-    """The result of a grouped query by its columns, as arrays.
+) -> dict[str, UserData]:
+    """The result of a grouped query by its columns, as arrays of Arrow.
 
     Parameters
     ----------
@@ -185,17 +189,19 @@ def sum_groups(
     query = table.group_by(list(keys)).aggregate(**sums) if keys else table.aggregate(**sums)
     with quiet_failures():
         found = query.to_pyarrow()
-    return {name: found[name].to_pylist() for name in [*keys, *sums]}
+        return {name: found[name].combine_chunks() for name in [*keys, *sums]}
 
 
-def integers(values: Sequence[float]) -> Integers:
-    """Whole numbers of a result, to the last digit."""
-    return np.array([int(value) for value in values], dtype=np.int64)
+def integers(values: UserData) -> Integers:
+    """Whole numbers of a result, to the last digit; 0 where one is missing."""
+    with quiet_failures():
+        return np.asarray(values.cast("int64").fill_null(0).to_numpy(), dtype=np.int64)
 
 
-def floats(values: Sequence[float]) -> Array:
+def floats(values: UserData) -> Array:
     """Numbers of a result."""
-    return np.array([float(value) for value in values], dtype=np.float64)
+    with quiet_failures():
+        return np.asarray(values.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -239,4 +245,4 @@ class DatabaseTable:
         """How many rows there are."""
         import ibis
 
-        return int(sum_groups(self.table, (), {"rows": ibis._.count()})["rows"][0])
+        return int(sum_groups(self.table, (), {"rows": ibis._.count()})["rows"][0].as_py())

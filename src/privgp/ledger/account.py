@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, select
 
 from privgp.errors import ChargeRefused, LedgerError
 from privgp.ledger import database as tables
-from privgp.ledger.chain import ANSWER, CHARGE, DECISIONS, Entry, Opened, check_known, digest
+from privgp.ledger.chain import ANSWER, CHARGE, DECISIONS, Entry, Opened, check_anchor, digest
 from privgp.ledger.filter import Cost, Spent, decimal_below
 from privgp.ledger.signing import state_entry
 from privgp.privacy.guarantee import Guarantee
@@ -201,7 +201,7 @@ class Account:
         """The account and its newest entry; other charges wait until this transaction ends."""
         opened, last = self._read_account(connection, lock=True), self._last(connection)
         anchor = self.ledger.anchor
-        known = None if anchor is None else anchor.known().get(self.dataset)
+        known = None if anchor is None else anchor.heads().get(self.dataset)
         if known is not None:
             heads = {0: opened.hash}
             if known[0]:
@@ -210,7 +210,7 @@ class Account:
                 )
                 found = connection.execute(select(tables.entries.c.hash).where(where)).scalar()
                 heads[known[0]] = str(found)
-            check_known(self.dataset, known, heads)
+            check_anchor(self.dataset, known, heads)
         return opened, last
 
     def _read_account(self, connection: Connection, *, lock: bool = False) -> Opened:
@@ -250,7 +250,7 @@ class Account:
         if (before.unit, before.neighbours) != (guarantee.unit, guarantee.neighbours):
             raise LedgerError(
                 f"the account of dataset {self.dataset!r} protects {before.unit}, this would protect "
-                f"{guarantee.unit}: such promises do not add up, and another account is a further budget."
+                f"{guarantee.unit}: such guarantees do not add up, and another account is a further budget."
             )
 
     def _add(

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import part_beside
+from privgp.storage.parts import PRIVATE, PUBLIC, part_beside
 from privgp.storage.state_file import lock_folder
 
 CHARGE, ANSWER = "charge", "answer"
@@ -237,7 +237,7 @@ class Anchor:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def known(self) -> Known:
+    def heads(self) -> Known:
         """By dataset the number of its newest entry and the head; empty if there is no file.
 
         Raises
@@ -274,11 +274,12 @@ class Anchor:
         """
         try:
             with lock_folder(self.path) as folder:
-                known = self.known()
+                known = self.heads()
                 if known.get(dataset, (-1, ""))[0] >= number:
                     return
                 text = json.dumps({**known, dataset: (number, head)}, indent=1)
-                with part_beside(self.path) as part:
+                alone = not os.fstat(folder).st_mode & 0o077  # the folder is nobody else's
+                with part_beside(self.path, mode=PRIVATE if alone else PUBLIC) as part:
                     with open(part, "w", encoding="utf-8") as file:
                         file.write(text)
                         file.flush()
@@ -289,7 +290,7 @@ class Anchor:
             raise LedgerError(f"the anchor '{self.path}' cannot be written.") from None
 
 
-def check_known(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
+def check_anchor(dataset: str, known: tuple[int, str] | None, heads: Mapping[int, str]) -> None:
     """Refuse a chain that lacks the entry which the anchor knows; LedgerTampered.
 
     Parameters

@@ -253,7 +253,7 @@ def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
             if epsilon < math.inf:
                 yield Cost(decimal(epsilon), 0, decimal(delta))
     epsilon = guarantee.epsilon
-    # A promise is proved where it is made; ``delta_at`` rounds up once more, by less than this.
+    # A guarantee is proved where it is made; ``delta_at`` rounds up once more, by less than this.
     rounded = epsilon + 1e-9 * max(epsilon, 1.0)
     if guarantee.delta_at(rounded) > guarantee.delta:  # it says less than its steps spend
         epsilon = guarantee.epsilon_at(guarantee.delta)

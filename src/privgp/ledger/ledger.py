@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger import database as tables
 from privgp.ledger.account import Account, check_text, entries_of
-from privgp.ledger.chain import Anchor, Opened, check, check_known, seal_row
+from privgp.ledger.chain import Anchor, Opened, check, check_anchor, seal_row
 from privgp.ledger.database import ANCHOR, KEY, Database, check_url, exclude_others, has_triggers
 from privgp.ledger.filter import decimal
 from privgp.ledger.signing import SigningKey, check_entries
@@ -106,7 +106,7 @@ class Ledger:
         account = Account(self, dataset)
         with self.database.write() as connection:
             exclude_others(connection)
-            known = {} if self.anchor is None else self.anchor.known()
+            known = {} if self.anchor is None else self.anchor.heads()
             there = _accounts(connection)
             if dataset in there:
                 if not _same(there[dataset], wanted):
@@ -116,7 +116,7 @@ class Ledger:
                     )
                 return account
             if dataset in known:
-                check_known(dataset, known[dataset], {})
+                check_anchor(dataset, known[dataset], {})
             same = [
                 each.dataset
                 for each in there.values()
@@ -160,7 +160,7 @@ class Ledger:
             that of the ledger, if it has one.
 
         """
-        known = {} if self.anchor is None else self.anchor.known()
+        known = {} if self.anchor is None else self.anchor.heads()
         signer = self.key.public_pem if public_key is None and self.key else public_key
         heads: set[str] = set()
         with self.database.read() as connection:
@@ -174,7 +174,7 @@ class Ledger:
             for name, opened in accounts.items():
                 heads |= _check_account(connection, opened, known.get(name), signer)
         for name in set(known) - set(accounts):
-            check_known(name, known[name], {})
+            check_anchor(name, known[name], {})
         if head is not None and head not in heads:
             raise LedgerTampered(
                 "the head is not in this ledger: an older copy was put back, or it is of another one."
@@ -235,7 +235,7 @@ def _check_account(
     stored = connection.execute(select(c.key, c.answer).where(c.dataset == opened.dataset))
     check(opened, entries, {key: bytes(answer) for key, answer in stored})
     heads = {0: opened.hash, **{entry.number: entry.hash for entry in entries}}
-    check_known(opened.dataset, known, heads)
+    check_anchor(opened.dataset, known, heads)
     return set(heads.values())
 
 

@@ -87,7 +87,8 @@ def check_entries(entries: list[Entry], public_pem: str) -> None:
     Parameters
     ----------
     entries
-        Of one account, oldest first. The first ones may have no signature: they are older than the key.
+        Of one account, oldest first. The first ones may have no signature, being older than the key, but
+        not all: anyone who cannot sign could have replaced them.
     public_pem
         The public key, as PEM.
 
@@ -97,6 +98,11 @@ def check_entries(entries: list[Entry], public_pem: str) -> None:
         begun = begun or entry.signature is not None
         if begun and not _verifies(key, state_entry(entry), entry.signature or ""):
             raise LedgerTampered(f"entry {entry.number} of dataset {entry.dataset!r} {NOT_SIGNED}.")
+    if entries and not begun:
+        raise LedgerTampered(
+            f"no entry of dataset {entries[0].dataset!r} is signed: all are older than the key, or were "
+            "replaced."
+        )
 
 
 def check_certificate(certificate: Mapping[str, object], public_pem: str) -> Stated:

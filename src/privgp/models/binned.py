@@ -61,7 +61,7 @@ class BinnedMeans(SpendingRegressor):
 
     Attributes
     ----------
-    guarantee_ : what was promised.
+    guarantee_ : what was guaranteed.
     bin_low_, bin_high_ : corners of the bins that have a mean.
     counts_, means_, noise_std_ : rows, noisy mean and the noise's std in each.
     n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.

@@ -16,9 +16,9 @@ from privgp.models.rows.estimator import RowsModel
 from privgp.models.rows.tables import rows_at
 from privgp.models.spending import SpendingClassifier
 from privgp.plan.build import Question
-from privgp.plan.labels import Classes, check_classes
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.budget import check_budget
+from privgp.question.outcomes import Label, Outcome, check_classes
 from privgp.question.parameters import check_values
 from privgp.question.rules import LABELS
 from privgp.release.prediction import check_coverage
@@ -68,13 +68,12 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     Attributes
     ----------
     classes_ : the declared classes, sorted; columns of probabilities are in their order.
-    guarantee_, plan_, kernel_ : what was promised and planned, and the most plausible kernel (on the
+    guarantee_, plan_, kernel_ : what was guaranteed and planned, and the most plausible kernel (on the
         inputs as its ``input_map_`` maps them) of the function behind the link.
     measurements_ : the sums of every class; of two classes, of the second. All are of one mechanism.
     release_, functionals_ : what predicts, and which sums of the function were measured.
     released_at_ : when the budget was spent, in UTC.
-    output_ : dict with the name and units of the output, if it has them: the name of the column y, or what
-        ``name_output`` was given.
+    output_ : the name of the output, and its units, where they are known.
     n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
     inputs_ : the column kinds, where not all inputs are numbers; else None.
 
@@ -197,6 +196,6 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         self.classes_ = np.array(asked.classes)
         return self
 
-    def _classes(self) -> Classes:
+    def _outcome(self) -> Outcome:
         """The declared classes."""
-        return check_classes(self.classes)
+        return self._declared or Label(*check_classes(self.classes))

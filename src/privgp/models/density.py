@@ -16,12 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.published import Published, with_assumptions
-from privgp.models.rows.fit import domain, private_inputs, row_count
-from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
+from privgp.models.rows.fit import (
+    PublicRows,
+    bind_plan,
+    domain,
+    from_inputs_alone,
+    private_inputs,
+    row_count,
+    verify_plan,
+)
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.points import LEAST_TOLD, PointBins, bins_of, locate_exposure
 from privgp.plan.build import Question
-from privgp.plan.kinds import Exposures
+from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.parameters import MIXED_ARGUMENTS, DensityParameters, MixedParameters
 from privgp.plan.plan import Plan, make_plan
 from privgp.plan.together import PublicInputs

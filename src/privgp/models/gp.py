@@ -22,19 +22,18 @@ from privgp.models.rows.fit import (
     Given,
     Tallied,
     fit_columns,
+    from_inputs_alone,
     plan_for_rows,
     private_count,
     public_rows,
+    with_column_names,
 )
-from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import ONCE, measure_further
-from privgp.plan.inputs.arguments import check_output_shares
-from privgp.plan.inputs.blocks import Beside
-from privgp.plan.kinds import check_exposure, check_weights
+from privgp.plan.inputs.arguments import Beside, check_exposure, check_output_shares, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
-from privgp.question.outcomes import Outcome
+from privgp.question.outcomes import Outcome, has_private_inputs
 from privgp.question.parameters import GENERAL, names_of
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.release.prediction import check_coverage
@@ -396,7 +395,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
 
     def _reading(self) -> PublicColumns | PrivateColumns:
         """How the columns of inputs are read."""
-        return READINGS.get(self.protect, READINGS["outputs"])
+        return PrivateColumns() if has_private_inputs(self.protect) else PublicColumns()
 
     def _outcome_columns(self, given: Columns, y: UserData) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
@@ -501,7 +500,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             names = (n for n in names_of(GENERAL, outcome.estimator) if n not in OF_ALL)
             shared = {name: getattr(self, name) for name in names}
             one = kind(**shared, **outcome.parameters(self.protect))
-            one.inputs_ = self.inputs_
+            one.inputs_, one._declared = self.inputs_, outcome
             each.append(one)
         return tuple(each)
 
@@ -576,12 +575,6 @@ class PrivateColumns:
     ) -> tuple[PrivateGP, Given | Tallied]:
         """The number of records, or of their people."""
         return model, private_count(model, X, groups)
-
-
-READINGS: Mapping[str, PublicColumns | PrivateColumns] = {
-    "outputs": PublicColumns(),
-    "records": PrivateColumns(),
-}
 
 
 def _points_model(model: PrivateGP, weights: UserData) -> NamedPoints | None:

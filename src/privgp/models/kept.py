@@ -1,4 +1,4 @@
-"""Estimators whose fitted state is private and kept by a curator, who asks it."""
+"""Estimators whose fitted state is private and kept by a custodian, who asks it."""
 
 import os
 from collections.abc import Sequence

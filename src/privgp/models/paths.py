@@ -1,4 +1,4 @@
-"""PosteriorPaths: sample paths of a posterior, whole records private, kept by the curator."""
+"""PosteriorPaths: sample paths of a posterior, whole records private, kept by the custodian."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def smooth_paths(points: Array, paths: Array, std: float) -> Array:
 class PosteriorPaths(KeptEstimator):
     """Paths drawn from the posterior of private records: the draw itself is what hides them.
 
-    They are drawn where they are asked for: the curator keeps the records. Answers may be published.
+    They are drawn where they are asked for: the custodian keeps the records. Answers may be published.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class PosteriorPaths(KeptEstimator):
     y_bounds : (low, high), public bounds of the outputs; outputs outside are clipped.
     n_paths : how many paths; each costs.
     extra_noise : std of Gaussian-process noise with the same kernel, added to every path.
-    delta : the promise is (epsilon, delta), epsilon follows from the rest.
+    delta : the guarantee is (epsilon, delta), epsilon follows from the rest.
     sensitivity : "auto", the least proved bound; "paper", the paper's bounds throughout; or
         ("function", norm), which assumes that all outputs are one function of that norm.
     max_points : the most points ever asked; the noise that hides rounding errors grows with it.
@@ -162,7 +162,7 @@ class PosteriorPaths(KeptEstimator):
 
     Attributes
     ----------
-    guarantee_ : what is promised, for all paths and points together.
+    guarantee_ : what is guaranteed, for all paths and points together.
     sensitivity_ : the bound of how far one record moves the posterior mean, in units of y.
     nugget_std_ : std of the independent noise of every value, in units of y.
 
@@ -184,7 +184,7 @@ class PosteriorPaths(KeptEstimator):
     random_state: RandomState = None
 
     def guarantee_for(self, n: int) -> Guarantee:
-        """What paths of n records would promise. Needs no data."""
+        """What paths of n records would guarantee. Needs no data."""
         model = self._model()
         return model.guarantee(check_count(n), simulated=self.random_state is not None)
 

@@ -116,7 +116,7 @@ def _picture(release: Release, values: Any, output: str, curve: str) -> Released
 
 def on_paper(model: Published, released: Released, points: UserData = None) -> Released:
     """The same with what a reader needs who has the picture alone: what is shown, of how many, what is
-    promised to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
+    guaranteed to whom; places with north upwards. ``points``: rows to mark, as ``predict`` takes them."""
     release: Release = model._released
     data, nodes = release.facts.statement(release)["data"], released.public_inputs
     chosen = nodes is not None and data["distinct_inputs"] != len(nodes)

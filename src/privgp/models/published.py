@@ -43,12 +43,12 @@ EXPOSURES = "the exposures are public, and were not computed from the counts"
 
 
 def with_assumptions(model: Any, guarantee: Guarantee) -> Guarantee:
-    """The promise with what is assumed besides of how the model's data came about."""
+    """The guarantee with what is assumed besides of how the model's data came about."""
     return replace(guarantee, assumptions=(*guarantee.assumptions, *model._noted))
 
 
 def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
-    """What the measurement of a plan promises, of outputs or of records."""
+    """What the measurement of a plan guarantees, of outputs or of records."""
     protected, assumptions = _protection_of(plan)
     return promise(
         protected,
@@ -91,7 +91,7 @@ def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
 
 def _limits_of_several(plan: Plan, unit: Unit, told: Wording) -> tuple[Protected, tuple[str, ...]]:
     """The same of several outputs, each with a limit of its own or none."""
-    protected, assumptions = unit.protected(told), unit.assumed(told)
+    protected, assumptions = unit.whom(told), unit.assumptions_of(told)
     limits = [
         f"{name} by at most {exactly(change)}"
         for name, change in zip(plan.names, plan.max_changes, strict=True)
@@ -119,7 +119,7 @@ class Published(Queries, SpendsAtFit):
     _released: Release
     inputs_: Any = None  # what the columns are, where they are not all numbers
     output_: Any = None  # what the output is called, and its units
-    _noted: tuple[str, ...] = ()  # what the promise assumes besides
+    _noted: tuple[str, ...] = ()  # what the guarantee assumes besides
     epsilon: float
     delta: float
     protect: str
@@ -238,7 +238,7 @@ class Published(Queries, SpendsAtFit):
         return {}
 
     def _guarantee(self, plan: Plan) -> Guarantee:
-        """What the measurement of a plan promises, with what is assumed besides."""
+        """What the measurement of a plan guarantees, with what is assumed besides."""
         simulated = self.random_state is not None
         return with_assumptions(self, guarantee_of(plan, simulated=simulated))
 

@@ -20,16 +20,17 @@ from privgp.models.rows.tables import rows_at
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import (
+    Exposures,
     are_several,
     check_bounds,
+    check_exposure,
     check_output_shares,
     output_bounds,
     per_output,
 )
-from privgp.plan.kinds import Exposures, check_exposure
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import PURE
-from privgp.question.outcomes import BY_LIKELIHOOD, UNITS, Outcome
+from privgp.question.outcomes import BY_LIKELIHOOD, Outcome, has_private_inputs
 from privgp.question.parameters import RECONSTRUCTIONS, check_values
 from privgp.question.rules import ONE, SEVERAL
 from privgp.release.prediction import ReleasedFunction, check_coverage
@@ -107,8 +108,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         per output.
     release_, functionals_ : what predicts, and which sums of the function were measured.
     released_at_ : when the budget was spent, in UTC.
-    output_ : dict with the name and units of the output, if it has them: the name of the column y, or what
-        ``name_output`` was given.
+    output_ : the name of the output, and its units, where they are known.
     output_names_ : with several outputs, the names of the columns of y.
     n_features_in_, feature_names_in_ : the number of columns of X, and their names in a table.
     inputs_ : the column kinds, where not all inputs are numbers; else None.
@@ -327,7 +327,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         """What is declared of one output."""
         check_values(self.get_params(deep=False))
         bounds = check_bounds("y_bounds", self.y_bounds)
-        return BY_LIKELIHOOD[self.likelihood].of(bounds, self.max_change, None)
+        return self._declared or BY_LIKELIHOOD[self.likelihood].of(bounds, self.max_change, None)
 
     def _question(self, columns: int) -> Question:
         """The parameters, checked, for this many input columns."""
@@ -346,5 +346,5 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
 
 def record_exposures(model: PrivateGPRegressor, bounds: Pair) -> Exposures | None:
     """What private records count over, where outputs are counts: one unit each."""
-    counts = model._outcome().has_rate and UNITS[model.protect, False].private_inputs
+    counts = model._outcome().has_rate and has_private_inputs(model.protect)
     return Exposures.of(np.ones(1), bounds) if counts else None

@@ -157,7 +157,7 @@ def has_private_rows(estimator: object) -> bool:
 
 def refuse_spenders(**arguments: Any) -> None:
     """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
-    would spend for every setting tried, beside the search's promise (docs/proofs/bayes.md)."""
+    would spend for every setting tried, beside the search's guarantee (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
         found = next(_spender_names(value, {}), None)
         if found is not None:

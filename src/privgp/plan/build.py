@@ -16,12 +16,13 @@ from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.designs.earlier import Earlier
-from privgp.plan.designs.residuals import residuals_for
+from privgp.plan.designs.stages import residuals_for
 from privgp.plan.designs.workload import design
+from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
+from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import Parameters
 from privgp.plan.part import Part
 from privgp.plan.strategy import OutputSums, Strategy, effective_count, noise_of, strategy_for_rows

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
-from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
-from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, prior_about, spreads
+from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.accuracy import variances_beyond_rows
 from privgp.plan.bins import bins
 from privgp.plan.bins.bins import Bins, Grid
@@ -27,70 +25,13 @@ from privgp.plan.designs.noise_aware import (
     residual_factors,
     several_scales,
 )
+from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.strategy import EqualRows
 from privgp.question.parameters import RECONSTRUCTIONS
-from privgp.types import Array, Integers, Pair, Positive, UserData, Within, added_field
+from privgp.types import Array, Integers, Positive, Within, added_field
 
 if TYPE_CHECKING:
-    from privgp.plan.build import Question
-    from privgp.plan.inputs.inputs import Inputs
     from privgp.plan.part import Part
-
-
-LARGEST = 1e50
-MOST_WEIGHT, MOST_RATIO = 1e50, 1e6  # of sample weights, and of the largest over the least
-
-
-@dataclass(frozen=True)
-class Exposures:
-    """``unit``: a rate that fits the bounds; ``expected``: (rows,), the counts that it would give."""
-
-    unit: float
-    expected: Array
-
-    @classmethod
-    def of(cls, exposure: Array, bounds: Pair, unit: float | None = None) -> Self:
-        """At the unit rate, unless one is given, the largest exposure gives the middle of the bounds."""
-        if unit is None:
-            unit = (0.5 * bounds[0] + 0.5 * bounds[1]) / float(exposure.max())
-        return cls(unit, exposure * unit)
-
-
-def check_exposure(exposure: UserData, rows: int) -> Array:
-    """One positive, finite number for every row; 1 where none are given. (rows,)"""
-    if exposure is None:
-        return np.ones(rows)
-    try:
-        values = np.asarray(exposure, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("exposure must be numbers.") from None
-    if values.shape != (rows,):
-        raise ValueError(f"exposure must be one number for each of the {rows} rows of X.")
-    if not np.all((values >= 1.0 / LARGEST) & (values <= LARGEST)):
-        raise ValueError("exposure must be positive and finite in every row.")
-    return values
-
-
-def check_weights(weights: object, rows: int) -> Array | None:
-    """Public sample weights, (rows,); None: all rows count alike."""
-    if weights is None:
-        return None
-    try:
-        values = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("sample_weight must be numbers.") from None
-    if values.shape != (rows,):
-        raise ValueError(f"sample_weight must be one number for each of the {rows} rows of X.")
-    if not np.all((values > 0.0) & (values <= MOST_WEIGHT)):
-        raise ValueError(
-            "sample_weight must be positive and finite in every row: leave out rows of weight zero."
-        )
-    if values.max() > MOST_RATIO * values.min():
-        raise ValueError(
-            f"sample_weight must not differ by more than a factor of {MOST_RATIO:g}: the rows with the "
-            "smallest weights would count nothing."
-        )
-    return values
 
 
 FINE = {1: 64, 2: 20, 3: 8}  # parts per input that stand for even records
@@ -117,7 +58,7 @@ class Outputs:
     ``inputs``: distinct or inducing ones; ``unbiased``, ``design_gap``: of linear designs.
     """
 
-    protect: ClassVar[str] = "outputs"
+    private_inputs: ClassVar[bool] = False
     x_bounds: ClassVar[None] = None
     default_kernel: ClassVar[bool] = False
     unneeded: ClassVar[str] = "no output"
@@ -243,7 +184,7 @@ class Records:
     ``rate``: the unit of rates, where outputs are counts.
     """
 
-    protect: ClassVar[str] = "records"
+    private_inputs: ClassVar[bool] = True
     inputs: ClassVar[None] = None
     chosen: ClassVar[None] = None
     unbiased: ClassVar[None] = None
@@ -347,11 +288,6 @@ def even_hypotheses(
     return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)
 
 
-# Prior stds of the logarithm of a rate: about its level, and of that about the unit rate.
-SIGNAL_STD = 0.5
-LEVEL_STD = 1.5
-
-
 @dataclass(frozen=True)
 class Rates(Outputs):
     """Counts: row i has mean ``expected_i exp(f)``; ``rate``: at f = 0."""
@@ -378,32 +314,3 @@ class Rates(Outputs):
         middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         rows = strategy.per_input(strategy.row_weights)
         return replace(measurement, values=measurement.values + middle * (strategy.matrix @ rows))
-
-
-def default_kernel(X: Array, inputs: Inputs | None = None) -> Kernel:
-    """Matern 5/2 on the logarithm of the rate, plus its unknown level."""
-    scales = spreads(X) * np.sqrt(X.shape[1]) if inputs is None else inputs.scales(X)
-    lengthscale = scales if len(scales) > 1 else float(scales[0])
-    level = ConstantKernel(LEVEL_STD**2, "fixed")
-    return ConstantKernel(SIGNAL_STD**2) * Matern(lengthscale, nu=2.5) + level
-
-
-def rate_priors(
-    X: Array,
-    question: Question,
-    shares: tuple[float, ...],
-    plain: tuple[int, ...] = (),
-    widths: tuple[int, ...] = (),
-) -> tuple[Prior, ...]:
-    """One prior per input map. The noise variance is that of a count over its mean: 1 by default.
-
-    ``plain``: inputs that are not ranked; ``widths``: of inputs that share a lengthscale.
-    """
-    given, inputs = question.kernel, question.inputs
-    if given is None:
-        kernel = default_kernel(X, inputs)
-    else:
-        kernel = given if inputs is None else inputs.kernel(given)
-    signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=1.0)
-    models = (Hyperparameters(signal, noise, blend_ranks(X, share, plain)) for share in shares)
-    return tuple(prior_about(model, noise_free=False, widths=widths) for model in models)

@@ -7,7 +7,6 @@ those of the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.strategy import NOT_TOGETHER, GroupSums, OutputSums
 from privgp.privacy.noise import PURE
 from privgp.privacy.sensitivity import WHOLE, column_norms
+from privgp.question.outcomes import MOST_CLASSES
 from privgp.types import Array, Within
 
 # The standard deviation of the level, on the logit scale, where a probability moves by a quarter at most: about even, and about a
@@ -89,36 +89,6 @@ def outcome_model(model: Hyperparameters, unit: float | None) -> Hyperparameters
     return replace(model, kernel=rescale(model.kernel, share**0.5))
 
 
-Classes = tuple[str, ...] | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
-KINDS = (str, bool, int, float)
-LARGEST = 10**18  # which an array of numbers holds
-
-
-def check_classes(classes: object) -> Classes:
-    """The classes, sorted as scikit-learn sorts them; ValueError unless they can be classes."""
-    if classes is None:
-        raise ValueError(
-            "classes must be declared: all labels that may occur, chosen without looking at them."
-        )
-    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
-        raise ValueError("classes must be a list of labels.")
-    found = [each.item() if isinstance(each, np.generic) else each for each in classes]
-    if not 2 <= len(found) <= MOST_CLASSES:
-        got = "1 class" if len(found) == 1 else f"{len(found)} classes"
-        raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
-    kinds = {type(each) for each in found}
-    if not kinds <= set(KINDS) or (len(kinds) > 1 and kinds != {int, float}):
-        raise ValueError("classes must be all numbers or all text.")
-    if not all(abs(each) < LARGEST for each in found if not isinstance(each, str)):
-        raise ValueError("classes must not be NaN or infinite, or numbers of 19 digits and more.")
-    if len(kinds) > 1:
-        found = [float(each) for each in found]
-    if len(set(found)) < len(found):
-        raise ValueError("classes must differ from each other.")
-    return tuple(sorted(found))
-
-
-MOST_CLASSES = 100
 Several = Annotated[int, Within(3, MOST_CLASSES)]
 ROOT_TWO = float(np.sqrt(2.0)) * (1.0 + 2.0 * UNIT_ROUNDOFF)
 

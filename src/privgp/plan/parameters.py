@@ -27,8 +27,6 @@ from privgp.plan.inputs.arguments import (
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.labels import (
     LABEL_VARIANCE,
-    Classes,
-    check_classes,
     rescale,
     signal_of,
     steepest,
@@ -38,10 +36,12 @@ from privgp.question.outcomes import (
     BY_LIKELIHOOD,
     CLASSIFIER,
     REGRESSOR,
-    UNITS,
+    Classes,
     Label,
     Outcome,
     Presence,
+    check_classes,
+    has_private_inputs,
 )
 from privgp.question.parameters import (
     BY_NAME,
@@ -92,7 +92,7 @@ class Parameters(Chosen):
     @property
     def private_inputs(self) -> bool:
         """Whether inputs are private too."""
-        return UNITS[self.protect, False].private_inputs
+        return has_private_inputs(self.protect)
 
     @property
     def most_nodes(self) -> float:
@@ -293,7 +293,7 @@ class MixedParameters(Parameters):
         outcomes = {name: each.outcome(exposure or None) for name, each, exposure in named}
         given = super().arguments()
         kept = {name: given[name] for name in MIXED_ARGUMENTS}
-        protect = "outputs" if self.holds_inputs else "records"
+        protect = self.protect if self.holds_inputs or self.private_inputs else "records"
         return {**kept, "outcomes": outcomes, "protect": protect}
 
     @property
@@ -401,6 +401,8 @@ class DensityParameters(Parameters):
 
 
 AnyParameters = Parameters | LabelParameters | MixedParameters | DensityParameters
+# What is kept of an outcome that is more than a number or a count.
+PARAMETERS: Mapping[type, type[Parameters]] = {Label: LabelParameters, Presence: DensityParameters}
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,15 @@ from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
-from privgp.plan.designs.residuals import Residuals, scatters_of
+from privgp.plan.designs.stages import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
-from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.kinds import Exposures, Outputs, Rates, Records, Unbiased
+from privgp.plan.inputs.arguments import Exposures, check_bounds
+from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
 from privgp.privacy.noise import Noise
 from privgp.privacy.sensitivity import WHOLE
-from privgp.question.outcomes import UNITS, Number, Outcome, Unit
+from privgp.question.outcomes import Number, Outcome, Unit, unit_for
 from privgp.question.parameters import choices
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Pair
@@ -254,7 +254,9 @@ class Part:
 
 def unit_of(part: Part) -> Unit:
     """Who is protected: neighbouring datasets differ in one of them."""
-    return UNITS[part.kind.protect, part.strategy.people_count is not None]
+    protect = "records" if part.kind.private_inputs else "outputs"
+    protect = protect if part.asked is None else part.asked.protect
+    return unit_for(protect, several_rows=part.strategy.people_count is not None)
 
 
 def hash_part(part: Part, **known: object) -> str:
@@ -290,7 +292,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
     sums = strategy.size - int(strategy.energy_weight > 0)
     fits = (
         (part.epsilon, part.delta, part.y_bounds) == (asked.epsilon, asked.delta, asked.y_bounds)
-        and (strategy.change, part.kind.protect) == (asked.change, asked.protect)
+        and (strategy.change, part.kind.private_inputs) == (asked.change, asked.private_inputs)
         and strategy.private_inputs != public
         and (not public or len(part.functionals.nodes) <= asked.most_nodes)
         and len(strategy.matrix) == len(part.functionals.weights)
@@ -308,7 +310,6 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
 
 
 def _has_scatter(part: Part, asked: Parameters) -> bool:
-    """Whether outputs are numbers in memory that scatter about a posterior, from one bound to the other."""
+    """Whether outputs are numbers that scatter about a posterior, from one bound to the other."""
     plain = asked.outcome().has_squares and part.unbiased is None
-    tally = getattr(part.strategy, "tally", None)
-    return plain and part.strategy.change >= WHOLE and tally is None
+    return plain and part.strategy.change >= WHOLE

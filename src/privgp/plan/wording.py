@@ -140,14 +140,14 @@ def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list
     sentences = []
     if epsilon >= MUCH:
         sentences.append(
-            f"Epsilon {epsilon:g} promises little: an attacker may become exp({epsilon:g}) times more "
+            f"Epsilon {epsilon:g} guarantees little: an attacker may become exp({epsilon:g}) times more "
             "certain of one value."
         )
     if delta * people >= 1.0:
         one_over = "1" if people == 1 else f"1/{people:,}"
         sentences.append(
             f"Delta {delta:g} is not below {one_over}, one over the number of {_plural(unit)}: a "
-            f"mechanism that published one whole {unit} could keep this promise."
+            f"mechanism that published one whole {unit} could keep this guarantee."
         )
     return sentences
 

@@ -1,4 +1,4 @@
-"""What was promised: frozen, comparable, composable."""
+"""What was guaranteed: frozen, comparable, composable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privgp.privacy.protected import LABELLED_RECORDS, RECORDS, SAME_RECORDS, VA
 from privgp.privacy.rdp import Curve, GaussianCurve, PathCurve, delta_for
 from privgp.types import NotNegative, Positive, Share, added_field
 
-MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, which promises no less
+MOST_COINS = 10  # beyond, the smallest are taken as one step of their sum, which guarantees no less
 
 
 def total_epsilon(pure_epsilons: Sequence[float]) -> float:
@@ -224,7 +224,7 @@ class Guarantee:
             raise ValueError("delta is out of range.")
         rounded = self.epsilon + 1e-9 * max(self.epsilon, 1.0)
         if self.delta_at(rounded) > self.delta * (1.0 + 1e-9):
-            raise ValueError("the steps spend more than is promised.")
+            raise ValueError("the steps spend more than is guaranteed.")
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -244,7 +244,7 @@ class Guarantee:
 
     @property
     def is_pure(self) -> bool:
-        """Whether every step is epsilon-private on its own, so that the promise holds with delta = 0."""
+        """Whether every step is epsilon-private on its own, so that the guarantee holds with delta = 0."""
         return all(event.is_pure for event in self.events)
 
     @property

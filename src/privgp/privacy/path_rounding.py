@@ -3,7 +3,7 @@
 Units: the kernel is divided by its variance. The computed covariance of the values at all points is
 that of the posterior plus a nugget, up to an error of relative size ``spread``; a second, smaller
 nugget on a lattice hides the rounding of the values themselves. The laws that are really drawn then
-differ from the promised ones by a Renyi divergence of at most ``order * charge``. All of it is
+differ from the guaranteed ones by a Renyi divergence of at most ``order * charge``. All of it is
 public and known before any record is read. Proof: docs/proofs/path_rounding.md."""
 
 import math

@@ -1,6 +1,6 @@
 """Renyi divergences: of posterior sample paths, composed, and turned into (epsilon, delta). A curve
 bounds the divergence of order alpha on an open interval of orders, and is never evaluated outside.
-Any order there gives a valid promise; none rests on the search. Proofs: docs/proofs/rdp.md."""
+Any order there gives a valid guarantee; none rests on the search. Proofs: docs/proofs/rdp.md."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -83,7 +83,7 @@ class PathCurve:
         return min(self._triangle_limit(order, step) for step in steps)
 
     def _triangle_limit(self, order: float, step: float) -> float:
-        """From drawn to promised law, to its neighbour, and back: two weak triangle inequalities.
+        """From drawn to guaranteed law, to its neighbour, and back: two weak triangle inequalities.
         Orders grow by ``step``; the charge holds from 2 on, and divergences grow with the order."""
         first = max(order * (1.0 + step) / step, 2.0)
         second = order + step * (order - 1.0)

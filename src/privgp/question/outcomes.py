@@ -7,9 +7,10 @@ what is measured besides, how to put it in words, and which estimator and parame
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
 
 from privgp.privacy.protected import (
     COUNTS,
@@ -77,16 +78,7 @@ NUMBER_WORDING = Wording(
     (PUBLIC_ROWS, "kernel, bounds, targets and budget were chosen without looking at the outputs"),
     "in units of the output",
 )
-COUNT_WORDING = Wording(
-    OUTPUTS,
-    PERSON,
-    RECORDS,
-    PEOPLE_RECORDS,
-    NUMBER_WORDING.values,
-    NUMBER_WORDING.limited,
-    NUMBER_WORDING.assumptions,
-    "relative to the rate",
-)
+COUNT_WORDING = replace(NUMBER_WORDING, error_unit="relative to the rate")
 LABEL_WORDING = Wording(
     LABELS,
     PERSON_LABELS,
@@ -99,55 +91,60 @@ LABEL_WORDING = Wording(
 )
 
 
-class Outcome(Protocol):
-    """One private column of a table.
+class Outcome(ABC):
+    """One private column of a table. A kind of outcome says what is different about it.
 
     Attributes
     ----------
     estimator : str
         The name of the estimator that learns this outcome alone.
-    exposure : str or None
-        The name of the public column that counts are counted over.
-    functions : int
-        How many functions are learned of it.
     has_rate : bool
         Whether it has a rate, in multiples of a unit, over an exposure.
     has_squares : bool
         Whether squared values tell more than values.
     scatters : bool
         Whether values scatter about the function with their own variance.
-    bounds : tuple of (low, high)
-        The declared bounds, if any.
     column : bool
         Whether a column of the table holds it.
     wording : Wording
+    exposure : str, optional
+        The name of the public column that counts are counted over.
 
     """
 
+    estimator: ClassVar[str] = REGRESSOR
+    has_rate: ClassVar[bool] = False
+    has_squares: ClassVar[bool] = False
+    scatters: ClassVar[bool] = True
+    column: ClassVar[bool] = True
+    wording: ClassVar[Wording] = NUMBER_WORDING
+    exposure: str | None = None
+
     @property
-    def estimator(self) -> str: ...
+    def functions(self) -> int:
+        """How many functions are learned of it."""
+        return 1
+
     @property
-    def exposure(self) -> str | None: ...
+    def bounds(self) -> tuple[Pair, ...]:
+        """The declared bounds (low, high), if any."""
+        return ()
+
     @property
-    def functions(self) -> int: ...
-    @property
-    def has_rate(self) -> bool: ...
-    @property
-    def has_squares(self) -> bool: ...
-    @property
-    def scatters(self) -> bool: ...
-    @property
-    def bounds(self) -> tuple[Pair, ...]: ...
-    @property
-    def column(self) -> bool: ...
-    @property
-    def wording(self) -> Wording: ...
+    def codes(self) -> Classes | None:
+        """The declared classes in the order of their codes; None: values are numbers."""
+        return None
+
     def within(self) -> str:
         """Where values lie, in words."""
+        ((low, high),) = self.bounds
+        return f"in [{low:g}, {high:g}]"
 
     def describe_declaration(self) -> str:
-        """What was declared, in words."""
+        """What the custodian declared, in words."""
+        return f"outputs {self.within()}"
 
+    @abstractmethod
     def parameters(self, protect: str) -> dict[str, object]:
         """The parameters of the estimator that declare this outcome.
 
@@ -160,7 +157,7 @@ class Outcome(Protocol):
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(Outcome):
     """A number, clipped to the declared bounds.
 
     Parameters
@@ -170,14 +167,7 @@ class Number:
 
     """
 
-    estimator: ClassVar[str] = REGRESSOR
-    exposure: ClassVar[None] = None
-    functions: ClassVar[int] = 1
-    has_rate: ClassVar[bool] = False
     has_squares: ClassVar[bool] = True
-    scatters: ClassVar[bool] = True
-    column: ClassVar[bool] = True
-    wording: ClassVar[Wording] = NUMBER_WORDING
     low: float
     high: float
 
@@ -191,21 +181,13 @@ class Number:
         """(low, high), public."""
         return ((self.low, self.high),)
 
-    def within(self) -> str:
-        """The declared range, in words."""
-        return f"in [{self.low:g}, {self.high:g}]"
-
-    def describe_declaration(self) -> str:
-        """What the custodian declared, in words."""
-        return f"outputs {self.within()}"
-
     def parameters(self, protect: str) -> dict[str, object]:
         """The parameters of an estimator for this outcome, given what to ``protect``."""
         return {"y_bounds": (self.low, self.high)}
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Outcome):
     """A count with a rate that varies over the inputs.
 
     Parameters
@@ -222,12 +204,7 @@ class Count:
 
     """
 
-    estimator: ClassVar[str] = REGRESSOR
-    functions: ClassVar[int] = 1
     has_rate: ClassVar[bool] = True
-    has_squares: ClassVar[bool] = False
-    scatters: ClassVar[bool] = True
-    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = COUNT_WORDING
     max_change: float | None = 1.0
     high: float | None = None
@@ -246,24 +223,47 @@ class Count:
         """(low, high), public."""
         return () if self.high is None else ((self.low, self.high),)
 
-    def within(self) -> str:
-        """The declared range, in words."""
-        return f"in [{self.low:g}, {self.high:g}]"
-
-    def describe_declaration(self) -> str:
-        """What the custodian declared, in words."""
-        return f"outputs {self.within()}"
-
     def parameters(self, protect: str) -> dict[str, object]:
         """The parameters of an estimator for this outcome, given what to ``protect``."""
         if self.high is None:
             raise ValueError(UNKNOWN_HIGH)
-        change = UNITS[protect, False].change_of_unit(self.max_change)
+        change = None if has_private_inputs(protect) else self.max_change
         return {"y_bounds": (self.low, self.high), "likelihood": "poisson", "max_change": change}
 
 
+Classes = tuple[str, ...] | tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
+CLASS_TYPES = (str, bool, int, float)
+MOST_CLASSES = 100
+LARGEST_CLASS = 10**18  # which an array of numbers holds
+
+
+def check_classes(classes: object) -> Classes:
+    """The classes, sorted as scikit-learn sorts them; ValueError unless they can be classes."""
+    if classes is None:
+        raise ValueError(
+            "classes must be declared: all labels that may occur, chosen without looking at them."
+        )
+    if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+        raise ValueError("classes must be a list of labels.")
+    # scalars of NumPy as numbers and texts of Python
+    found = [each.item() if getattr(each, "ndim", None) == 0 else each for each in classes]
+    if not 2 <= len(found) <= MOST_CLASSES:
+        got = "1 class" if len(found) == 1 else f"{len(found)} classes"
+        raise ValueError(f"classes must be 2 to {MOST_CLASSES} labels, got {got}.")
+    kinds = {type(each) for each in found}
+    if not kinds <= set(CLASS_TYPES) or (len(kinds) > 1 and kinds != {int, float}):
+        raise ValueError("classes must be all numbers or all text.")
+    if not all(abs(each) < LARGEST_CLASS for each in found if not isinstance(each, str)):
+        raise ValueError("classes must not be NaN or infinite, or numbers of 19 digits and more.")
+    if len(kinds) > 1:
+        found = [float(each) for each in found]
+    if len(set(found)) < len(found):
+        raise ValueError("classes must differ from each other.")
+    return tuple(sorted(found))
+
+
 @dataclass(frozen=True, init=False)
-class Label:
+class Label(Outcome):
     """One of several declared classes.
 
     Parameters
@@ -274,12 +274,7 @@ class Label:
     """
 
     estimator: ClassVar[str] = CLASSIFIER
-    exposure: ClassVar[None] = None
-    has_rate: ClassVar[bool] = False
-    has_squares: ClassVar[bool] = False
     scatters: ClassVar[bool] = False
-    bounds: ClassVar[tuple[Pair, ...]] = ()
-    column: ClassVar[bool] = True
     wording: ClassVar[Wording] = LABEL_WORDING
     classes: tuple[object, ...]
 
@@ -290,6 +285,11 @@ class Label:
     def functions(self) -> int:
         """Two classes have one function, more have one each."""
         return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def codes(self) -> Classes:
+        """The classes, sorted as scikit-learn sorts them."""
+        return check_classes(self.classes)
 
     def within(self) -> str:
         """The declared classes, in words."""
@@ -305,19 +305,14 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Presence:
+class Presence(Outcome):
     """That a record is there: where records lie is private, and nothing else is measured of them.
 
     What is released is the number of records per unit of length, area or volume of the declared domain.
     """
 
     estimator: ClassVar[str] = POINTS
-    exposure: ClassVar[None] = None
-    functions: ClassVar[int] = 1
     has_rate: ClassVar[bool] = True
-    has_squares: ClassVar[bool] = False
-    scatters: ClassVar[bool] = True
-    bounds: ClassVar[tuple[Pair, ...]] = ()
     column: ClassVar[bool] = False
     wording: ClassVar[Wording] = COUNT_WORDING
 
@@ -375,19 +370,14 @@ class Unit:
     limited: Protected | None = None
     limit: str = ""
 
-    def protected(self, wording: Wording) -> Protected:
+    def whom(self, wording: Wording) -> Protected:
         """Whom a guarantee protects, of an outcome with this wording."""
         found: Protected = getattr(wording, self.name)
         return found
 
-    def assumed(self, wording: Wording) -> tuple[str, ...]:
+    def assumptions_of(self, wording: Wording) -> tuple[str, ...]:
         """What a guarantee assumes of an outcome with this wording."""
         return self.assumptions or wording.assumptions
-
-    def change_of_unit(self, change: float | None) -> float | None:
-        """How much one person changes one output, as it is declared; None where a whole record is
-        replaced."""
-        return None if self.private_inputs else change
 
     def limit_change(
         self, wording: Wording, change: float | None
@@ -395,9 +385,9 @@ class Unit:
         """Whom a guarantee protects and what it assumes if one person changes an output by at most
         ``change``; None: from one bound to the other."""
         if change is None or self.limited is None:
-            return self.protected(wording), self.assumed(wording)
+            return self.whom(wording), self.assumptions_of(wording)
         limit = self.limit.format(change=exactly(change))
-        return self.limited.by(change), (*self.assumed(wording), limit)
+        return self.limited.by(change), (*self.assumptions_of(wording), limit)
 
 
 ONE_VALUE = Unit(
@@ -425,3 +415,25 @@ UNITS: Mapping[tuple[str, bool], Unit] = {
     ("records", False): ONE_RECORD,
     ("records", True): ONE_PERSONS_RECORDS,
 }
+
+
+def has_private_inputs(protect: str) -> bool:
+    """Whether inputs are private too, by the parameter ``protect``."""
+    return any(unit.private_inputs for (word, _), unit in UNITS.items() if word == protect)
+
+
+def unit_for(protect: str, *, several_rows: bool) -> Unit:
+    """Who is protected.
+
+    Parameters
+    ----------
+    protect : str
+        The parameter of a model.
+    several_rows : bool
+        Whether rows of one person are protected together, so that ``groups`` were given.
+
+    """
+    if (protect, several_rows) not in UNITS:
+        asks = "goes without groups" if several_rows else "needs groups, which say whose a row is"
+        raise ValueError(f"protect={protect!r} {asks}.")
+    return UNITS[protect, several_rows]

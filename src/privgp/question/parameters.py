@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal
 
 from privgp.limits import Positive, Share, Within, added_field
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR
+from privgp.question.outcomes import CLASSIFIER, REGRESSOR, UNITS
 
 GENERAL = "PrivateGP"
 EVERY = (REGRESSOR, CLASSIFIER, GENERAL)
@@ -151,7 +151,8 @@ TABLE = (
               most_served=1000),
     Parameter("delta", "The small probability left to chance, well below one over the number of people; may be "
               "0 with Laplace noise.", 1e-6, Span(0.0, 1.0 - 1e-16), served="plan"),
-    Parameter("protect", "What is private.", "outputs", Choice(("outputs", "records")), served="dataset"),
+    Parameter("protect", "What is private.", "outputs", Choice(tuple(dict.fromkeys(word for word, _ in UNITS))),
+              served="dataset"),
     Parameter("targets", "Where to be accurate. Default: at the rows; with `protect='records'`, all over the "
               "bounds."),
     Parameter("objective", "What the measurement minimises.", "posterior",

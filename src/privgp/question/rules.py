@@ -10,13 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
-from privgp.question.parameters import BY_NAME, Parameter
+from privgp.question.outcomes import has_private_inputs
+from privgp.question.parameters import BY_NAME, Parameter, choices
 
 OUTCOME = "outcome"  # what is private: one of the next three
 ONE, SEVERAL, LABELS = "one output", "several outputs", "labels"
 # What is given beside the parameters: columns of the table.
 COLUMNS = {name: Parameter(name, "") for name in ("groups", "exposure", "sample_weight")}
 GIVEN = "given"  # in the place of a column
+# What is protected where inputs are public, and where they are private.
+PUBLIC = tuple(word for word in choices("protect") if not has_private_inputs(word))
+PRIVATE = tuple(word for word in choices("protect") if has_private_inputs(word))
 
 
 @dataclass(frozen=True)
@@ -70,21 +74,21 @@ class Rule:
 
 
 RULES = (
-    Rule(("x_bounds",), "protect", ("outputs",),
+    Rule(("x_bounds",), "protect", PUBLIC,
          "public inputs need no bounds", "measure"),
-    Rule(("objective", "reconstruct"), "protect", ("records",),
+    Rule(("objective", "reconstruct"), "protect", PRIVATE,
          "they weigh noise at the inputs of rows, which are private", "records"),
-    Rule(("most_rows",), "protect", ("records",),
+    Rule(("most_rows",), "protect", PRIVATE,
          "all records of a person count as one, whatever their number", "features"),
-    Rule(("max_change",), "protect", ("records",),
+    Rule(("max_change",), "protect", PRIVATE,
          "a person changes a whole record", "records"),
-    Rule(("inducing",), "protect", ("records",),
+    Rule(("inducing",), "protect", PRIVATE,
          "points are inputs of rows, which are private; a whole number limits the bins or "
          "features", "records", Integral),
-    Rule(("exposure",), "protect", ("records",),
+    Rule(("exposure",), "protect", PRIVATE,
          "exposures are public, and that of a private record is as private as the record; every "
          "record counts over one unit", "counts"),
-    Rule(("noise_variance",), "protect", ("records",),
+    Rule(("noise_variance",), "protect", PRIVATE,
          "a private record has no public noise variance", "records", Real),
     Rule(("noise_variance",), "likelihood", ("poisson",),
          "how counts scatter follows from their rate", "counts", Real),
@@ -101,11 +105,11 @@ RULES = (
     Rule(("y_bounds", "noise_variance", "objective", "reconstruct", "max_change",
           "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),
          "a label is one of the classes, and no number", "classes"),
-    Rule(("sample_weight",), "protect", ("records",),
+    Rule(("sample_weight",), "protect", PRIVATE,
          "weights are public, and that of a private record is as private as the record", "weights"),
     Rule(("reconstruct",), "sample_weight", (GIVEN,),
          "unbiased values are what a model without weights would predict, plus noise", "weights"),
-    Rule(("residuals",), "protect", ("records",),
+    Rule(("residuals",), "protect", PRIVATE,
          "what is subtracted from an output would depend on its private input", "residuals",
          harmless=("never",)),
     Rule(("residuals",), "likelihood", ("poisson",),

@@ -101,7 +101,7 @@ def check_facts(
 
 
 def _holds_everywhere(stated: Mapping[str, Any], promised: Guarantee) -> bool:
-    """Whether a certificate's steps are those of the promise, and its curve, mu and best guess say no
+    """Whether a certificate's steps are those of the guarantee, and its curve, mu and best guess say no
     more."""
     mechanism = stated["mechanism"]
     own, *others = map(steps_of, promised.events)

@@ -40,7 +40,7 @@ class Spending:
     public part; ``rows``, ``people``: how many, the latter if they were told apart
     ``row_weights``: (rows,), the factor of every output in its sum, of many rows one for each of their
     cells; None: 1 for all
-    ``guarantee``: what this measurement alone promises
+    ``guarantee``: what this measurement alone guarantees
     The others are as in ``Measurement``; ``values`` of several functions stand one after the other.
     """
 
@@ -233,7 +233,7 @@ def energy_of(spendings: Sequence[Spending]) -> tuple[float | None, float]:
 
 
 def combine_guarantees(spendings: Sequence[Spending]) -> Guarantee:
-    """What all measurements together promise: those of one batch add up, and each person is in one
+    """What all measurements together guarantee: those of one batch add up, and each person is in one
     batch."""
     found = [_of_batch(batch) for batch in batches(spendings)]
     if len(found) == 1:

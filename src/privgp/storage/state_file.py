@@ -1,4 +1,4 @@
-"""The curator's file of a function or of paths: private, and written before any answer leaves.
+"""The custodian's file of a function or of paths: private, and written before any answer leaves.
 
 Its name, its first line and its permissions say that it is private. An archive follows, and an entry
 for every further question:
@@ -28,8 +28,9 @@ from typing import Any, BinaryIO, ClassVar, Protocol, Self, cast
 import numpy as np
 
 from privgp.storage import archive
-from privgp.storage.archive import PRIVATE, DamagedFile, PathLike, Triangle, entries, require
+from privgp.storage.archive import DamagedFile, Triangle, entries, require
 from privgp.storage.codec import Codec, check_state
+from privgp.storage.parts import PRIVATE, PathLike
 from privgp.types import Array
 
 FORM = "private-state"

@@ -43,7 +43,7 @@ class Number:
     ranked: ClassVar[bool] = True  # whether its ranks may tell more than its values
     ticks: ClassVar[str | tuple[str, ...] | None] = None
     holds: ClassVar[str] = "numbers"
-    drawn: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
+    picture_order: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
     bounded: ClassVar[bool] = True  # whether private values need declared bounds
     numeric: ClassVar[bool] = True  # whether cells are numbers
     apart: ClassVar[str] = (
@@ -404,7 +404,7 @@ class Place(Number):
             )
 
     @property
-    def drawn(self) -> tuple[int, ...]:  # type: ignore[override]
+    def picture_order(self) -> tuple[int, ...]:  # type: ignore[override]
         return (1, 0) if self.crs is None else (0, 1)
 
     def numbers(self, cells: Sequence[Cells]) -> Array:

@@ -133,9 +133,9 @@ def chosen_by_blocks(model: Any) -> Estimator:
     return Estimator(fit, of_blocks)
 
 
-def from_database(groups: str | None = None) -> Estimator:
+def from_database(groups: str | None = None, **settings: Any) -> Estimator:
     """Outputs in a table of DuckDB, which sends back grouped sums."""
-    model = PrivateGPRegressor(**{**FIXED, "mechanism": "laplace"})
+    model = PrivateGPRegressor(**{**FIXED, "mechanism": "laplace", **settings})
 
     def fit(y: Any, folder: Path) -> Any:
         ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
@@ -257,6 +257,13 @@ ESTIMATORS: dict[str, Estimator] = {
     "PrivateGPRegressor, streamed files in cells": from_files(mechanism="laplace"),
     "PrivateGPRegressor, streamed files of people": from_files("who"),
     "PrivateGPRegressor, files of people in cells": from_files("who", mechanism="laplace"),
+    "PrivateGPRegressor, residuals of files in cells": from_files(
+        mechanism="laplace", residuals="always"
+    ),
+    "PrivateGPRegressor, residuals of people in files": from_files(
+        "who", mechanism="laplace", residuals="always"
+    ),
+    "PrivateGPRegressor, residuals in a database": from_database(residuals="always"),
     "PrivateGPRegressor, residuals about a learned curve": two_stages(),
     "PrivateGPRegressor, residuals of people": two_stages(PEOPLE, mechanism="gaussian"),
     "PrivateGridSearchCV, blocks, then paths": chosen_by_blocks(

@@ -9,8 +9,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
+from papers.shared.varah import separated_dominance
 from privgp import PrivateFunction, compose
-from privgp.plan.functions.outputs import separated_dominance
 from tests.models.functions import ASKED, X, Y, function
 
 

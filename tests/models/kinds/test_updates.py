@@ -1,4 +1,4 @@
-"""More than one measurement: what is promised, what is learned, and what is refused."""
+"""More than one measurement: what is guaranteed, what is learned, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PrivateGridSearchCV as a data holder sees it: what is promised, spent and told."""
+"""PrivateGridSearchCV as a data holder sees it: what is guaranteed, spent and told."""
 
 from __future__ import annotations
 

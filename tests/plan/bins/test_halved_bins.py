@@ -34,7 +34,7 @@ def plain(parts: int, rows: int, weight: float = 0.1) -> Bins:
 @pytest.mark.parametrize("inputs", [1, 2, 3])
 def test_no_pair_of_records_moves_the_measurement_further_than_promised(inputs):
     """Outputs on a grid of [-1, 1] in every bin (in 40 of them), all pairs, through the code that
-    measures; the promise is reached."""
+    measures; the guarantee is reached."""
     bins = private(x_bounds=[(0, 1)] * inputs, epsilon=4.0).plan(300).strategy
     chosen = np.random.default_rng(inputs).permutation(bins.count)[:40]
     one = replace(bins, rows=1)

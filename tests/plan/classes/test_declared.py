@@ -8,7 +8,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.links import LOGIT, PROBIT
-from privgp.plan.labels import check_classes, rescale, steepest
+from privgp.plan.labels import rescale, steepest
+from privgp.question.outcomes import check_classes
 
 
 @pytest.mark.parametrize(

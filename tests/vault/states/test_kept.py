@@ -1,4 +1,4 @@
-"""The curator's state: one function across restarts, kills, processes and threads."""
+"""The custodian's state: one function across restarts, kills, processes and threads."""
 
 from __future__ import annotations
 

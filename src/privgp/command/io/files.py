@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from privgp.command.errors import Failure, Refusal, refuse_on
-from privgp.storage.archive import part_beside
+from privgp.storage.parts import part_beside
 
 if TYPE_CHECKING:
     from privgp.command.options import ReleaseFiles

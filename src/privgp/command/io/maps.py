@@ -244,7 +244,7 @@ def _east_north(grid: Grid) -> tuple[int, int]:
     if len(grid.shape) != 2 or min(grid.shape) < 2:
         raise Refusal(NO_PLACES)
     if column.degrees(np.empty((0, column.name_count))) is not None:
-        first, second = column.drawn
+        first, second = column.picture_order
         return first, second
     found = places_in(grid.inputs.names)
     if found is None:
@@ -305,7 +305,7 @@ def _order(grid: Grid) -> list[int]:
     pairs = [] if found is None else [found]
     for column in grid.inputs.columns:
         if len(column.names) == 2:
-            east, north = (names.index(column.names[k]) for k in column.drawn)
+            east, north = (names.index(column.names[k]) for k in column.picture_order)
             pairs.append((east, north))
     if len({*pairs}) != 1:
         return [*range(len(names))]

@@ -12,9 +12,8 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phrase
-from privgp.command.io.columns import as_table, input_names
+from privgp.command.io.columns import as_table, input_names, kinds_by_name, levels_of
 from privgp.command.io.files import open_own
-from privgp.command.io.kinds import known_kinds, levels_of
 from privgp.command.io.request import (
     KnownRequest,
     People,
@@ -42,7 +41,7 @@ from privgp.models.rows.updates import (
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import part_beside
+from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
 from privgp.types import Array, UserData
 
@@ -165,7 +164,7 @@ IN_OPTIONS = {
     "of its updates: leave it out for new people. Nothing was spent.",
     WHICH_RECORDS: "Several batches have as many records as DATA, and private inputs are not compared: "
     "give --same-rows for a batch before the next update. Nothing was spent.",
-    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the promise "
+    OTHER_UNIT: "--groups must be given if FILE was made with it, and otherwise not: the guarantee "
     "protects one kind of unit. Nothing was spent.",
 }
 
@@ -207,7 +206,7 @@ class UpdateRequest(KnownRequest):
 
     @property
     def kinds(self) -> Kinds | None:
-        return known_kinds(self.released.inputs_, self.names)
+        return kinds_by_name(self.released.inputs_, self.names)
 
     @property
     def levels(self) -> dict[str, list[str]]:

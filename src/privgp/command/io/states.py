@@ -1,4 +1,4 @@
-"""Functions and paths that a curator keeps in a state: opened, written, asked and told of."""
+"""Functions and paths that a custodian keeps in a state: opened, written, asked and told of."""
 
 import json
 import math

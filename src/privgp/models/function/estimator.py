@@ -1,4 +1,4 @@
-"""PrivateFunction: the posterior mean as one noisy function, at any points, kept by the curator."""
+"""PrivateFunction: the posterior mean as one noisy function, at any points, kept by the custodian."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
-from privgp.question.outcomes import UNITS
+from privgp.question.outcomes import has_private_inputs
 from privgp.types import Array, Bounds, Column, Integers, Pair, RandomState, Table
 from privgp.vault.states.files import FUNCTIONS
 from privgp.vault.states.kept import Kept
@@ -68,7 +68,7 @@ RECORDS_ASSUMPTIONS = (
 class PrivateFunction(KeptEstimator):
     """One (epsilon, delta)-private function over the whole space: ``f + c Delta G``, G ~ GP(0, k).
 
-    It is drawn where it is asked for: the curator keeps the outputs. Answers may be published.
+    It is drawn where it is asked for: the custodian keeps the outputs. Answers may be published.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class PrivateFunction(KeptEstimator):
 
     Attributes
     ----------
-    guarantee_ : what is promised, for all points together.
+    guarantee_ : what is guaranteed, for all points together.
     sensitivity_, noise_std_ : d times the norm's bound; std of the noise at a point, in units of y.
 
     """
@@ -286,7 +286,7 @@ class PrivateFunction(KeptEstimator):
     def _domain(self) -> tuple[Pair, ...] | None:
         """The declared domain of private inputs; None where inputs are public."""
         check_choice("protect", self.protect, ("outputs", "records"))
-        private = UNITS[self.protect, False].private_inputs
+        private = has_private_inputs(self.protect)
         return domain_pairs("domain", self.domain) if private else None
 
     def _trial(self, X: Array | None, rows: int) -> Trial:
@@ -318,7 +318,7 @@ class PrivateFunction(KeptEstimator):
     def _guarantee(
         self, protected: Protected, assumptions: tuple[str, ...], noise: GaussianNoise, how: str
     ) -> Guarantee:
-        """What is promised of all answers together; ``how``: the function is drawn, {} for its size."""
+        """What is guaranteed of all answers together; ``how``: the function is drawn, {} for its size."""
         return promise(
             protected,
             [noise.event],

@@ -194,7 +194,7 @@ class ProbabilityTask:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best setting found: ``paths``, not fitted, with what it promises and its mean loss."""
+    """The best setting found: ``paths``, not fitted, with what it guarantees and its mean loss."""
 
     paths: PosteriorPaths
     lengthscale: float

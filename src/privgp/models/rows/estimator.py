@@ -21,25 +21,27 @@ from privgp.models.rows.files import (
 from privgp.models.rows.fit import (
     NOTHING,
     Aside,
+    Given,
+    Tallied,
     check_names,
     domain,
     fit_columns,
+    from_inputs_alone,
     plan_for_rows,
     private_count,
     public_rows,
     row_count,
+    with_column_names,
 )
-from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally, stages
 from privgp.models.spending import names_of
-from privgp.plan.inputs.blocks import Beside
-from privgp.plan.kinds import check_weights
-from privgp.plan.parameters import Parameters
+from privgp.plan.designs.stages import Stages
+from privgp.plan.inputs.arguments import Beside, check_weights
+from privgp.plan.parameters import PARAMETERS, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
-from privgp.privacy.stages import Stages
-from privgp.question.outcomes import UNITS
+from privgp.question.outcomes import Classes, Outcome, has_private_inputs
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.tables.table import in_memory
 from privgp.types import Array, Column, Pair, Table, UserData
@@ -52,6 +54,7 @@ class RowsModel(Published):
     """A model of private outputs y at rows X, one function of the inputs or several."""
 
     _declares: ClassVar[type[Parameters]] = Parameters
+    _declared: Outcome | None = None  # by PrivateGP, in place of parameters
 
     @from_inputs_alone
     def plan(
@@ -266,39 +269,36 @@ class RowsModel(Published):
         """What is private, as the rules have it."""
         raise NotImplementedError
 
+    def _outcome(self) -> Outcome:
+        """What is declared of one output."""
+        raise NotImplementedError
+
+    def _classes(self) -> Classes | None:
+        return None if len(self._alone()) > 1 else self._outcome().codes
+
     def _plan_table(self, X: UserData, groups: UserData, aside: Aside = NOTHING) -> Plan:
         """What a ``fit`` on this table would measure."""
         X = in_memory(X)
         check_order(X=X, groups=groups, **aside.roles)
-        self._check_weights(X, aside)
+        self._check_weights(aside)
         names, asked = names_of(X), self
+        rows: Given | Tallied
         if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, aside)
             return with_column_names(plan_for_rows(asked, rows), names)
         X, groups, aside = columns_to_plan(self, X, groups, aside)
-        table = X
-        if self.protect != "records":
-            asked, X = rows_to_plan(self, X)
-        return with_column_names(asked._plan(X, groups, aside, table), names)
-
-    def _plan(self, X: UserData, groups: UserData, aside: Aside, table: UserData) -> Plan:
-        """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
-        was made of."""
-        if self.protect == "records":
-            return plan_for_rows(self, private_count(self, X, groups))
-        beside = self._beside(aside, len(X))
-        return plan_for_rows(self, public_rows(self, X, groups, beside, table))
+        if has_private_inputs(self.protect):
+            rows = private_count(self, X, groups)
+        else:
+            asked, inputs = rows_to_plan(self, X)
+            rows = public_rows(asked, inputs, groups, asked._beside(aside, len(inputs)), X)
+        return with_column_names(plan_for_rows(asked, rows), names)
 
     def _fit(
         self, X: UserData, y: UserData, groups: UserData, plan: Plan | None, aside: Aside = NOTHING
     ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
-        self._check_call(
-            X, y, groups, **aside.roles
-        )  # whose memory a frame in memory need not share
-        X = in_memory(X)
-        self._check_call(X, y, groups, **aside.roles)
-        self._check_weights(X, aside)
+        X = self._check_rows(X, y, groups, aside)
         if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
@@ -319,29 +319,29 @@ class RowsModel(Published):
         aside: Aside = NOTHING,
     ) -> Self:
         """Measure rows of new people; with a ``budget``, the same rows again."""
-        self._check_call(
-            X, y, groups, **aside.roles
-        )  # whose memory a frame in memory need not share
-        X = in_memory(X)
-        self._check_call(X, y, groups, **aside.roles)
-        self._check_weights(X, aside)
+        X = self._check_rows(X, y, groups, aside)
+        if len(self._alone()) > 1:
+            check_names(self, column_names(y))
         if is_read_in_place(X, self):
-            if len(self._alone()) > 1:
-                check_names(self, column_names(y))
             _, rows = rows_in_place(self, X, groups, aside)
             measure_tally(self, rows, X._seal(y, rows.source, self), budget)
             return self
         X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
-        if len(self._alone()) > 1:
-            check_names(self, column_names(y))
         measure_further(self, X, y, groups, self._beside(aside, row_count(X)), budget)
         return self
 
-    def _check_weights(self, X: UserData, aside: Aside) -> None:
+    def _check_rows(self, X: UserData, y: UserData, groups: UserData, aside: Aside) -> UserData:
+        """X in memory, where a frame was lazy; refuses columns that are in two roles."""
+        self._check_call(X, y, groups, **aside.roles)  # whose memory the other need not share
+        X = in_memory(X)
+        self._check_call(X, y, groups, **aside.roles)
+        self._check_weights(aside)
+        return X
+
+    def _check_weights(self, aside: Aside) -> None:
         """Refuse sample weights where outputs are not summed with weights of ours."""
-        if aside.weights is None:
-            return
-        check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
+        if aside.weights is not None:
+            check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
 
     def _beside(self, aside: Aside, rows: int) -> Beside:
         """The exposures and sample weights of this many rows, checked."""
@@ -361,7 +361,11 @@ class RowsModel(Published):
 
     def _parameters(self, columns: int) -> Any:
         """What was declared, as a plan and a file hold it."""
-        return self._declares.of(self.get_params(deep=False) | locate_columns(self), columns)
+        given = self.get_params(deep=False) | locate_columns(self)
+        if self._declared is None:
+            return self._declares.of(given, columns)
+        declares = PARAMETERS.get(type(self._declared), Parameters)
+        return declares.of({**vars(self._declared), **given}, columns)
 
     def _with_budget(self, epsilon: float, delta: float, rows: int) -> Self:
         """An unfitted copy that spends at most this budget, with fixed hyperparameters."""
@@ -372,7 +376,7 @@ class RowsModel(Published):
 
     def _domain(self) -> tuple[Pair, ...] | None:
         """The declared domain of private inputs; None where inputs are public."""
-        return domain(domain_of(self)) if UNITS[self.protect, False].private_inputs else None
+        return domain(domain_of(self)) if has_private_inputs(self.protect) else None
 
     def _trial(self, X: Array | None, rows: int) -> Trial:
         """The posterior of the kernel, of a label in units of its probability."""

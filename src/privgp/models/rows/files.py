@@ -32,6 +32,7 @@ from privgp.plan.inputs.files import all_numbers, file_inputs, table_of_columns
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import People, Source
 from privgp.plan.plan import Plan
+from privgp.question.outcomes import has_private_inputs
 from privgp.release.learn import zeros_of
 from privgp.tables.files import Files
 from privgp.tables.table import columns_by_name
@@ -181,7 +182,7 @@ def columns_to_plan(
     X = X.known_by(model.columns)
     people = X.people(groups)
     codes = None if people is None else people.codes()
-    if model.protect == "records":
+    if has_private_inputs(model.protect):
         return len(X), codes, aside
     return X.public_table(), codes, _in_memory(aside)
 
@@ -197,7 +198,7 @@ def columns_to_fit(
         raise ValueError(NOT_OURS)
     people = X.people(groups)
     rows, codes, aside = columns_to_plan(model, X, people, aside)
-    if model.protect == "records":
+    if has_private_inputs(model.protect):
         rows = private_table(model, X, people)
     name = None if people is None else people.name
     return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, aside
@@ -336,12 +337,12 @@ def inputs_to_plan(model: Published, given: Mapping[str, object], names: Sequenc
     if not isinstance(given, FileColumns):
         return {name: given[name] for name in names}
     X = given.inputs(names)
-    return X if model.protect == "records" else X.known_by(model.columns).public_table()
+    return X if has_private_inputs(model.protect) else X.known_by(model.columns).public_table()
 
 
 def inputs_to_fit(model: Published, given: Mapping[str, object], names: Sequence[str]) -> Any:
     """The same, private ones for the vault alone."""
-    if isinstance(given, FileColumns) and model.protect == "records":
+    if isinstance(given, FileColumns) and has_private_inputs(model.protect):
         return private_table(model, given.inputs(names), given.people)
     return inputs_to_plan(model, given, names)
 

@@ -35,13 +35,11 @@ from privgp.models.rows.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.noise_aware import design_models, several_scales
-from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.blocks import Beside
+from privgp.plan.designs.stages import Stages, check_shares, information_share, share_out
+from privgp.plan.inputs.arguments import Beside, Exposures, check_bounds
 from privgp.plan.inputs.start import initial_priors
-from privgp.plan.kinds import Exposures
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
-from privgp.privacy.stages import Stages, check_shares, information_share, share_out
 from privgp.release.learn import fingerprints, sums_of, weights_mark
 from privgp.release.parts import Part
 from privgp.release.release import Release
@@ -299,7 +297,7 @@ OTHER_PARAMETERS = (
     "{} must be as it was when the release was made: set it back, or fit anew. Nothing was spent."
 )
 OTHER_UNIT = (
-    "groups must be given if they were given at first, and otherwise not: the promise protects one "
+    "groups must be given if they were given at first, and otherwise not: the guarantee protects one "
     "kind of unit. Nothing was spent."
 )
 LOST = (

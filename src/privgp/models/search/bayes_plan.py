@@ -1,4 +1,4 @@
-"""The public side of PrivateBayesSearchCV: its arguments checked, its plan made, its promise written."""
+"""The public side of PrivateBayesSearchCV: its arguments checked, its plan made, its guarantee written."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from privgp.gp.surrogate import Surrogate, robust_prior
-from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
-from privgp.models.search.outputs import check_names
+from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, check_names, loss_of
 from privgp.models.spending import refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number, whole_number
 from privgp.plan.search.folds import count_blocks
@@ -45,7 +44,7 @@ NOT_WITH: dict[str, tuple[str, ...]] = {
 KUSNER_ASSUMPTION = (
     "assumption 1 of Kusner et al. (2015): the objectives of all validation sets are draws from one "
     "Gaussian process with the declared kernel, mean, std and correlation of neighbours; delta is in "
-    "part the probability of such a draw, so this is no worst-case promise"
+    "part the probability of such a draw, so this is no worst-case guarantee"
 )
 KUSNER_SAMPLER = (
     "exponential mechanism and Laplace noise on a lattice (OpenDP), cryptographic randomness"
@@ -148,7 +147,7 @@ def _shares(split: Any, steps: int, final: float) -> tuple[float, ...]:
 
 
 def guarantee_of(plan: SearchPlan, *, simulated: bool) -> Guarantee:
-    """The measured search adds up Gaussian events; Kusner's promise stands alone."""
+    """The measured search adds up Gaussian events; Kusner's guarantee stands alone."""
     assumptions: tuple[str, ...] = ()
     mechanism = (
         f"Gaussian noise on {len(plan.noise)} mean losses of adaptively chosen settings; the choice "

@@ -20,10 +20,11 @@ import numpy as np
 from privgp.gp.arithmetic import rounding
 from privgp.gp.kernels.integral import gauss
 from privgp.gp.priors import Hyperparameters, Prior
-from privgp.plan.labels import MOST_CLASSES, ROOT_TWO
+from privgp.plan.labels import ROOT_TWO
 from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE, Sums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, NOT_PURE, PURE
 from privgp.privacy.sensitivity import LARGEST_FACTOR, WHOLE, absolute_sums, column_norms
+from privgp.question.outcomes import MOST_CLASSES
 from privgp.types import Array, Integers, Within, added_field
 
 Functions = Annotated[int, Within(1, MOST_CLASSES)]

@@ -1,4 +1,4 @@
-"""The public side of sample paths: arguments, what they promise, and the least noise for a budget."""
+"""The public side of sample paths: arguments, what they guarantee, and the least noise for a budget."""
 
 import math
 from collections.abc import Mapping

@@ -1,10 +1,12 @@
 """Public arguments, checked before anything is spent. Their values may appear in errors."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from privgp.types import Array, Pair, UserData
 LARGEST = 1e50
 MOST_OUTPUTS = 100
 SMALLEST_SHARE = 1e-6  # of the largest
+MOST_RATIO = 1e6  # of the largest sample weight over the least
 AnyBounds = Pair | tuple[Pair, ...]
 
 
@@ -206,3 +209,85 @@ def check_row_noise(given: UserData, rows: int) -> Array | None:
     if not np.all((noise > 0.0) & (noise < np.inf)):
         raise ValueError("noise_variance must be positive and finite in every row.")
     return noise
+
+
+@dataclass(frozen=True)
+class Exposures:
+    """``unit``: a rate that fits the bounds; ``expected``: (rows,), the counts that it would give."""
+
+    unit: float
+    expected: Array
+
+    @classmethod
+    def of(cls, exposure: Array, bounds: Pair, unit: float | None = None) -> Self:
+        """At the unit rate, unless one is given, the largest exposure gives the middle of the bounds."""
+        if unit is None:
+            unit = (0.5 * bounds[0] + 0.5 * bounds[1]) / float(exposure.max())
+        return cls(unit, exposure * unit)
+
+
+@dataclass(frozen=True, repr=False)
+class Beside:
+    """Public numbers of every row beside its inputs.
+
+    Attributes
+    ----------
+    exposures : mapping
+        What counts are counted over, (rows,), by the place of the outcome.
+    weights : array, (rows,), optional
+        Sample weights, positive; None: all rows count alike.
+
+    """
+
+    exposures: Mapping[int, Array] = field(default_factory=dict)
+    weights: Array | None = None
+
+    @property
+    def columns(self) -> Array | None:
+        """All of them, the weights last, (rows, columns); None: there are none."""
+        each = [*self.exposures.values()]
+        each += [] if self.weights is None else [self.weights]
+        return np.column_stack(each) if each else None
+
+    @property
+    def shares(self) -> Array | None:
+        """The weights over the largest of them."""
+        return None if self.weights is None else self.weights / self.weights.max()
+
+
+def check_exposure(exposure: UserData, rows: int) -> Array:
+    """One positive, finite number for every row; 1 where none are given. (rows,)"""
+    if exposure is None:
+        return np.ones(rows)
+    values = _public_column("exposure", exposure, rows)
+    if not np.all((values >= 1.0 / LARGEST) & (values <= LARGEST)):
+        raise ValueError("exposure must be positive and finite in every row.")
+    return values
+
+
+def check_weights(weights: UserData, rows: int) -> Array | None:
+    """Public sample weights, (rows,); None: all rows count alike."""
+    if weights is None:
+        return None
+    values = _public_column("sample_weight", weights, rows)
+    if not np.all((values > 0.0) & (values <= LARGEST)):
+        raise ValueError(
+            "sample_weight must be positive and finite in every row: leave out rows of weight zero."
+        )
+    if values.max() > MOST_RATIO * values.min():
+        raise ValueError(
+            f"sample_weight must not differ by more than a factor of {MOST_RATIO:g}: the rows with the "
+            "smallest weights would count nothing."
+        )
+    return values
+
+
+def _public_column(name: str, given: UserData, rows: int) -> Array:
+    """One number for every row, (rows,)."""
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers.") from None
+    if values.shape != (rows,):
+        raise ValueError(f"{name} must be one number for each of the {rows} rows of X.")
+    return values

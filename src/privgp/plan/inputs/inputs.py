@@ -131,7 +131,7 @@ class Inputs:
         """The order of the numbers in pictures: of places, east goes to the right."""
         starts = np.cumsum([0, *(column.name_count for column in self.columns)])
         pairs = zip(starts, self.columns, strict=False)
-        return [int(start) + place for start, column in pairs for place in column.drawn]
+        return [int(start) + place for start, column in pairs for place in column.picture_order]
 
     def unwrap(self, numbers: Array) -> Array:
         """The same numbers, written so that neighbours are next to each other."""

@@ -141,7 +141,7 @@ ACQUISITIONS = ("ei", "ucb")
 def next_setting(
     surrogate: Surrogate, tried: Sequence[int], acquisition: str, exploration: float
 ) -> int:
-    """The index of the most promising setting; the first is the one nearest to the middle."""
+    """The index of the most guaranteeing setting; the first is the one nearest to the middle."""
     if not tried:
         points = surrogate.points
         middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
@@ -255,7 +255,7 @@ class SearchPlan:
             f"The score gets Laplace noise of std {self.score_std:.3g}.\n"
             f"The theorems allow, with probability {certainty:.3f}, a setting up to "
             f"{bounds['setting']:.3g} worse than the best and a score up to {bounds['value']:.3g} off.\n"
-            "The promise rests on the assumption that the scores of all datasets are draws from one "
+            "The guarantee rests on the assumption that the scores of all datasets are draws from one "
             "known Gaussian process."
         )
 

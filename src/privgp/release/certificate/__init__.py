@@ -1,4 +1,4 @@
-"""What was promised about a release, as JSON for programs and as a page for people."""
+"""What was guaranteed about a release, as JSON for programs and as a page for people."""
 
 from privgp.release.certificate.document import certificate, plan_hash, plan_statement, steps_of
 from privgp.release.certificate.page import page, plan_page

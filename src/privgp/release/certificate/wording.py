@@ -109,7 +109,7 @@ def list_limits(
     change: float | None = None,
     classes: Sequence[str] = (),
 ) -> list[str]:
-    """The limits of the promise, in plain sentences. ``several``: how many outputs, if several;
+    """The limits of the guarantee, in plain sentences. ``several``: how many outputs, if several;
     ``change``: the most that one person changes an output by, where that was declared."""
     what = "records" if records else "outputs"
     sentences = [
@@ -162,7 +162,7 @@ def describe_arithmetic(guarantee: Guarantee, noises: Sequence[Noise]) -> str:
 
 
 def kind_of_promise(core: Mapping[str, Any]) -> str:
-    """Which steps make up the promise: Gaussian ones by their mu, the others by their epsilon. With
+    """Which steps make up the guarantee: Gaussian ones by their mu, the others by their epsilon. With
     several batches, those of each."""
     batches = [core["mechanism"], *core["mechanism"].get("others", [])]
     each = "; or ".join(map(_kind_of_steps, batches))

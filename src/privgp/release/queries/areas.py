@@ -54,7 +54,7 @@ class Plane:
         first = 0
         for column in () if inputs is None else inputs.columns:
             if column.degrees(np.empty((0, column.name_count))) is not None:
-                east, north = (first + place for place in column.drawn)
+                east, north = (first + place for place in column.picture_order)
                 return cls(east, north, column.system or WGS84, column.system is None)
             first += column.name_count
         words = [] if names is None else [name.strip().lower() for name in names]

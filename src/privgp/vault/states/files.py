@@ -16,7 +16,7 @@ OLD_PATHS = (
 )
 OLD_RATIONAL = (
     "it holds a function of records of privgp 0.1 with a RationalQuadratic kernel, which could break "
-    "its promise: delete it and fit the function again, which spends another budget"
+    "its guarantee: delete it and fit the function again, which spends another budget"
 )
 OLD_FUNCTION = (
     "it was written by privgp 0.1: ask it with that version, or fit the function again, which spends "

@@ -1,4 +1,4 @@
-"""What a curator keeps and answers from: drawn where it is asked for, stored, then answered. Every
+"""What a custodian keeps and answers from: drawn where it is asked for, stored, then answered. Every
 point is drawn once and always gets the same answer. Two copies would draw differently, so a state
 is neither copied nor used by two processes. Proofs: docs/proofs/function.md, path_rounding.md."""
 
@@ -13,8 +13,9 @@ import numpy as np
 from privgp.gp.arithmetic import one_thread
 from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.archive import PathLike, damage_of, require
+from privgp.storage.archive import damage_of, require
 from privgp.storage.codec import Codec
+from privgp.storage.parts import PathLike
 from privgp.storage.state_file import StateFile
 from privgp.types import Array, added_field
 

@@ -1,4 +1,4 @@
-"""A curator's lazy draws: one noisy coordinate for every new point, never a second one. The rows
+"""A custodian's lazy draws: one noisy coordinate for every new point, never a second one. The rows
 that are multiplied are public; their columns may not exceed ``limit`` in squared norm, all rows
 ever drawn together, whatever computed them. Proof: docs/proofs/function.md."""
 

@@ -205,7 +205,7 @@ def test_one_model_may_be_fitted_to_one_and_to_several_outputs():
     assert not hasattr(either, "release_")
 
 
-# what is promised
+# what is guaranteed
 
 
 def test_the_promise_is_about_all_outputs_of_a_row_or_person(fitted):

@@ -12,7 +12,7 @@ from privgp.models.paths import PosteriorPaths
 from privgp.server.declared import MOST_INPUTS, Asked, Declared, Finite
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row
+from privgp.server.store.schema import Row
 
 Size = Annotated[float, Field(ge=1e-30, le=1e30)]
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
@@ -29,7 +29,7 @@ class Prior(Asked):
     delta: Annotated[float, Field(gt=0, lt=1)]
 
     def check(self, declared: Declared, rows: int, settings: Settings) -> None:
-        """Refuse a dataset whose people this could not promise anything to."""
+        """Refuse a dataset whose people this could not guarantee anything to."""
         if not declared.is_plain:
             raise Refused(422, "Functions and paths need numbers, one row per person, and bounds.")
         if len(self.lengthscales) not in (1, len(declared.inputs)):
