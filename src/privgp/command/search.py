@@ -29,6 +29,7 @@ from privgp.command.io.files import (
     write_json,
 )
 from privgp.command.io.screen import progress, table, tell
+from privgp.question.outcomes import has_private_inputs
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -96,7 +97,7 @@ def grid(
     json: o.Json = False,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
-    by_blocks = asked.classes is not None or asked.protect == "records"
+    by_blocks = asked.classes is not None or has_private_inputs(asked.protect)
     if method == "measurement":
         if by_blocks:
             raise Refusal(
