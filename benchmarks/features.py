@@ -1,6 +1,6 @@
 """Many private inputs: errors and coverage on simulated tasks and on Citi Bike, and a picture.
 
-``python -m benchmarks.features --releases 3 --picture features.png`` takes a few minutes.
+``python -m benchmarks.features --releases 3 --picture features.svg`` takes a few minutes.
 """
 
 from __future__ import annotations

@@ -104,9 +104,9 @@ def _table(what: str, results: Results, asked: tuple[str, ...]) -> str:
     every = [one for each in known.values() for one in each]
     cells = []
     for key in asked:
-        shares = [one[key] for one in every]
-        error = np.std(shares, ddof=1) / np.sqrt(len(shares))
-        cells.append(f"{np.mean(shares):.1%} ± {error:.1%}")
+        found = [one[key] for one in every]
+        error = np.std(found, ddof=1) / np.sqrt(len(found))
+        cells.append(f"{np.mean(found):.1%} ± {error:.1%}")
     return "\n".join([*lines, f"| all | {len(every)} | {' | '.join(cells)} |", ""])
 
 
