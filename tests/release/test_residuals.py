@@ -101,6 +101,21 @@ def test_two_measurements_are_joined_as_the_posterior_of_the_sums_has_it():
     assert found.std**2 * np.eye(6) + found.common @ found.common.T == pytest.approx(left)
 
 
+def test_without_what_is_cut_off_precisions_are_weights():
+    found = join(np.array([1.0]), 1.0, np.array([3.0]), 0.5, None)
+    assert (found.values[0], found.std**2) == pytest.approx((2.6, 0.2))
+    assert found.common is None
+
+
+def test_sums_of_few_rows_have_nothing_cut_off():
+    stage = first_stage()
+    assert stage.residuals.reach > 2.5  # 300 rows at an input
+    few = replace(stage, residuals=replace(stage.residuals, reach=2.5))
+    zeros = zeros_of(plan_of_parts([stage.plan]))
+    assert few.together(zeros)[1].cut_off is None
+    assert stage.together(zeros)[1].cut_off is not None
+
+
 def test_what_clipping_cuts_off_everywhere_is_learned_from_the_first_stage():
     unit = np.full((40, 40), 200.0**2)  # one number for all sums
     first, second = np.full(40, 500.0), np.full(40, 495.0)

@@ -16,7 +16,7 @@ from privgp.gp.arithmetic import one_thread
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.plan.designs.stages import Residuals
+from privgp.plan.designs.stages import REACH, Residuals
 from privgp.plan.part import Part
 from privgp.types import Array
 
@@ -37,15 +37,15 @@ class LeftSquares:
         In squared units of y, with noise, and the std of that.
     curve : array, (nodes,)
         What the residuals are about, less the middle of the bounds.
-    cut_off : array, (measured, few)
-        A factor of the covariance of what clipping may have cut off from the sums.
+    cut_off : array, (measured, few), optional
+        A factor of the covariance of what clipping may have cut off from the sums; None: nothing.
 
     """
 
     energy: float
     noise_std: float
     curve: Array
-    cut_off: Array
+    cut_off: Array | None
 
     def put_into(self, f: Functionals, measured: Measurement) -> tuple[Functionals, Measurement]:
         """What is learned from, with this sum in place of that of squared outputs."""
@@ -124,7 +124,11 @@ class FirstStage:
         weights: Array = strategy.row_weights  # type: ignore[union-attr]
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
-        joined = join(first.values, first.noise_std, values, std, self._cut_off)
+        shows = (
+            self.residuals.reach > REACH
+        )  # sums of few rows have more noise than clipping cuts off
+        unit = self._cut_off if shows else None
+        joined = join(first.values, first.noise_std, values, std, unit)
         both = replace(
             first,
             values=joined.values,
@@ -161,17 +165,19 @@ class Joined:
         Of the sums.
     std : float
         Of independent noise.
-    common : array, (measured, few)
-        A factor of the covariance of what else is unknown of them.
+    common : array, (measured, few), optional
+        A factor of the covariance of what else is unknown of them; None: nothing.
 
     """
 
     values: Array
     std: float
-    common: Array
+    common: Array | None
 
 
-def join(first: Array, first_std: float, second: Array, second_std: float, unit: Array) -> Joined:
+def join(
+    first: Array, first_std: float, second: Array, second_std: float, unit: Array | None
+) -> Joined:
     """The best estimate from ``first = s + noise`` and ``second = s + b + noise``, where b is unknown.
 
     b is what clipping cut off, of which skewed outputs lose some: its covariance is a share of ``unit``, as large
@@ -183,10 +189,14 @@ def join(first: Array, first_std: float, second: Array, second_std: float, unit:
         Both measurements.
     first_std, second_std : float
         Of their noise.
-    unit : array, (measured, measured)
-        The covariance of b, up to its share.
+    unit : array, (measured, measured), optional
+        The covariance of b, up to its share; None: nothing is cut off.
 
     """
+    least = 1.0 / (first_std**-2.0 + second_std**-2.0)
+    found = least * (first / first_std**2 + second / second_std**2)
+    if unit is None:
+        return Joined(found, math.sqrt(least), None)
     with one_thread():
         last = len(unit) - 1
         values, V = eigh(unit, subset_by_index=(max(0, last + 1 - DIRECTIONS), last))
@@ -196,9 +206,7 @@ def join(first: Array, first_std: float, second: Array, second_std: float, unit:
     logs = -0.5 * (np.square(apart) / spread + np.log(spread)).sum(axis=1)
     shares = LIKELY * np.exp(logs - logs.max())
     bias = float(shares @ np.square(CUT_OFF) / shares.sum()) * values
-    least = 1.0 / (first_std**-2.0 + second_std**-2.0)
     left = 1.0 / (first_std**-2.0 + 1.0 / (second_std**2 + bias))
-    found = least * (first / first_std**2 + second / second_std**2)
     found += V @ (
         left * (V.T @ first / first_std**2 + V.T @ second / (second_std**2 + bias)) - V.T @ found
     )
