@@ -130,7 +130,7 @@ def learn_release(
         numbers = part.kind.read_measurement(part, numbers)
         known = None if before is None else before.parts[place]
         so_far = () if before is None else before.parts[place].so_far(before.guarantee)
-        spent = (*so_far, spending_of(part, numbers, guarantee, batch, inputs))
+        spent = (*so_far, cost_of_part(part, numbers, guarantee, batch, inputs))
         functions = own.outcome().functions
         each = as_one(spent, functions)
         drawn.append((part, own, each, spent, known))
@@ -268,7 +268,7 @@ def _(strategy: Features, measurement: Measurement, noise_std: float) -> Records
     return RecordsAtPoints.of(strategy, measurement, noise_std)
 
 
-def spending_of(
+def cost_of_part(
     plan: PlanPart, measured: Measurement, guarantee: Guarantee, batch: int, inputs: Array | None
 ) -> Spending:
     """A measurement as later ones need it. ``inputs``: rows as they are, where they were gathered in
