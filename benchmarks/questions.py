@@ -99,8 +99,8 @@ def _table(what: str, results: Results, asked: tuple[str, ...]) -> str:
         "|---|---|---|---|",
     ]
     for name, each in known.items():
-        shares = [np.mean([one[key] for one in each]) for key in asked]
-        lines.append(f"| {name} | {len(each)} | {' | '.join(f'{share:.0%}' for share in shares)} |")
+        means = [float(np.mean([one[key] for one in each])) for key in asked]
+        lines.append(f"| {name} | {len(each)} | {' | '.join(f'{mean:.0%}' for mean in means)} |")
     every = [one for each in known.values() for one in each]
     cells = []
     for key in asked:
