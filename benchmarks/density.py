@@ -1,6 +1,6 @@
 """Where private points lie: PrivateGPDensity beside Laplace histograms with the best bins in hindsight.
 
-Run as ``python -m benchmarks.density [SEEDS]``. Total variation distances are those of the masses of 64
+Run as ``python -m benchmarks.density [SEEDS [FIRST]]``. Total variation distances are those of the masses of 64
 cells on a line and of 20 x 20 cells in a plane. The truth of a synthetic pattern is its distribution, and
 that of a real one are its points.
 """
@@ -176,7 +176,8 @@ def coverage(model: PrivateGPDensity, pattern: Pattern, truth: Array) -> float:
 
 
 def main() -> None:
-    seeds = range(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
+    count, first = (int(each) for each in (*sys.argv[1:3], *("4", "0")[len(sys.argv) - 1 :]))
+    seeds = range(first, first + count)
     print("| points | number | privgp | best histogram | 90% intervals cover | seconds |")
     print("|---|---|---|---|---|---|")
     for pattern in PATTERNS:

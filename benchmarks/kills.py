@@ -31,7 +31,7 @@ from sqlalchemy import func, select
 from privgp.ledger.chain import CHARGE
 from privgp.server.settings import Settings
 from privgp.server.store import schema
-from privgp.server.store.store import DONE, RUNNING, WAITING
+from privgp.server.store.schema import DONE, RUNNING, WAITING
 from privgp.server.work import Work
 
 ROWS, POINTS = 24, 3

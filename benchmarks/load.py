@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
+import secrets
 import sys
 import tempfile
 import threading
@@ -31,6 +33,7 @@ from privgp.server.start import bind_socket, listen
 POINTS, TURNS, EACH = 1000, 5, 30
 CLIENTS, SECONDS, MANY, FEW = 50, 10.0, 10_000, 20
 MOST = 10_000  # points of one request
+OTHERS = 5  # requests of a client before one is repeated
 ROWS = 200
 PLAN = {"epsilon": 1.0, "delta": 1e-6}
 INPUTS = ["age", "bmi"]
@@ -48,13 +51,14 @@ class Unlimited(Server):
 
 
 class Client:
-    """One connection that asks for the same points again and again."""
+    """One connection that asks for points, other ones every time."""
 
     def __init__(
         self, server: Server, release: str, points: int, *, interval: bool = False
     ) -> None:
-        asked = {"points": points_of(points).tolist(), "interval": interval}
-        self.body = json.dumps(asked).encode("ascii")
+        shifts = np.random.default_rng(secrets.randbits(32)).uniform(size=(OTHERS, 1, 2))
+        asked = [{"points": (points_of(points) + each).tolist()} for each in shifts]
+        self.bodies = [json.dumps(each | {"interval": interval}).encode("ascii") for each in asked]
         self.headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
         self.path = f"/api/releases/{release}/predict"
         self.port = server.port
@@ -62,7 +66,8 @@ class Client:
 
     def ask(self) -> int:
         """One request; its status."""
-        self.connection.request("POST", self.path, self.body, self.headers)
+        self.bodies.append(self.bodies.pop(0))
+        self.connection.request("POST", self.path, self.bodies[0], self.headers)
         answer = self.connection.getresponse()
         answer.read()
         return answer.status
@@ -113,6 +118,7 @@ def throughput(server: Server, release: str) -> dict[str, float]:
         for _ in range(EACH):
             model.predict(named, return_std=True)
         bare.append(EACH * POINTS / (time.perf_counter() - start))
+        asking.connection.close()  # the server may have, meanwhile
         start = time.perf_counter()
         for _ in range(EACH):
             assert asking.ask() == 200
@@ -125,6 +131,7 @@ def crowd(server: Server, release: str) -> dict[str, float]:
     """Latencies, in seconds, while many clients ask at once; and what share was refused as busy."""
     times: list[float] = []
     refused: list[float] = []
+    busy = _processor_seconds(server)
     over = time.monotonic() + SECONDS
 
     def asking() -> None:
@@ -142,7 +149,9 @@ def crowd(server: Server, release: str) -> dict[str, float]:
         each.join()
     asked = len(times) + len(refused)
     quantiles = {f"p{q}": float(np.percentile(times, q)) for q in (50, 99)}
-    return {"a second": len(times) / SECONDS, **quantiles, "refused": len(refused) / asked}
+    busy = (_processor_seconds(server) - busy) / len(times)
+    found = {"a second": len(times) / SECONDS, **quantiles, "refused": len(refused) / asked}
+    return {**found, "processor seconds of each": busy}
 
 
 def large(server: Server, release: str) -> dict[str, float]:
@@ -172,12 +181,22 @@ def memory(server: Server, release: str) -> dict[str, float]:
 
 def _megabytes(server: Server) -> float:
     """The memory of the server and of its processes."""
-    assert server.process is not None
-    number = server.process.pid
-    children = Path(f"/proc/{number}/task/{number}/children").read_text().split()
-    texts = [Path(f"/proc/{each}/status").read_text() for each in (number, *children)]
+    texts = [(each / "status").read_text() for each in _processes(server)]
     lines = [line for text in texts for line in text.splitlines() if line.startswith("VmRSS")]
     return sum(int(line.split()[1]) for line in lines) / 1024
+
+
+def _processor_seconds(server: Server) -> float:
+    """What the server and its processes have had of the processors, however busy these are."""
+    found = [(each / "stat").read_text().rpartition(")")[2].split() for each in _processes(server)]
+    return sum(int(each[11]) + int(each[12]) for each in found) / os.sysconf("SC_CLK_TCK")
+
+
+def _processes(server: Server) -> list[Path]:
+    assert server.process is not None
+    first = server.process.pid
+    children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+    return [Path(f"/proc/{each}") for each in (first, *children)]
 
 
 MEASURES = (("Throughput", throughput), ("Crowd", crowd), ("Large", large), ("Memory", memory))

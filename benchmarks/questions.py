@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.questions [--releases N] [--first SEED] [--only NAME ...] [--out FILE]`` measures
 simulated (seeded) releases with all defaults at epsilon 1, delta 1e-5, on functions of
-``benchmarks.functions``, writes what every release showed and prints a table. Curves are those whose
+``benchmarks.functions``, writes what every release showed into ``benchmarks/measured`` and
+tables of it into docs/averages.md. Curves are those whose
 pointwise intervals are calibrated in ``benchmarks/measured/calibration.json``; maps are all of them, cut
 into 5 x 5 districts, whose 300 differences are asked too.
 """
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.calibration_page import DOCS, filled
 from benchmarks.functions import BOUNDS, RANGE, TRUTHS, Truth
 from privgp import PrivateGPRegressor
 
@@ -24,6 +26,8 @@ KEPT = Path(__file__).resolve().parent / "measured"
 CALIBRATED, WORST_PLACE = (0.85, 0.95), 0.75  # of pointwise intervals
 SIDE, FINE = 5, 30  # districts along a side of a map, and points along a side of a district
 SEED = 70_000
+PAGE = DOCS / "averages.md"
+Results = dict[str, list[dict[str, float]]]
 
 
 def truths() -> tuple[Truth, ...]:
@@ -74,19 +78,36 @@ def _districts(model: PrivateGPRegressor, truth: Truth) -> dict[str, float]:
     }
 
 
-def table(results: dict[str, list[dict[str, float]]]) -> str:
-    """Means over releases, with standard errors of the means over all of a kind."""
-    lines = ["| function | releases | asked | held |", "|---|---|---|---|"]
-    every: dict[str, list[float]] = {}
-    for name, releases in results.items():
-        for asked in releases[0]:
-            shares = [one[asked] for one in releases]
-            every.setdefault(asked, []).extend(shares)
-            lines.append(f"| {name} | {len(releases)} | {asked} | {np.mean(shares):.3f} |")
-    for asked, shares in every.items():
-        error = np.std(shares, ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else np.nan
-        lines.append(f"| all | {len(shares)} | {asked} | {np.mean(shares):.3f} ± {error:.3f} |")
-    return "\n".join(lines)
+ASKED = (("curve", ("points", "band")), ("map", ("districts", "differences")))
+HEADINGS = {
+    "points": "at one place",
+    "band": "the whole curve",
+    "districts": "districts",
+    "differences": "differences",
+}
+
+
+def tables(results: Results) -> str:
+    """Shares that held, of curves and of maps, with standard errors of the means."""
+    return "\n".join(_table(what, results, asked) for what, asked in ASKED)
+
+
+def _table(what: str, results: Results, asked: tuple[str, ...]) -> str:
+    known = {name: each for name, each in results.items() if asked[0] in each[0]}
+    lines = [
+        f"| {what} | releases | {' | '.join(HEADINGS[each] for each in asked)} |",
+        "|---|---|---|---|",
+    ]
+    for name, each in known.items():
+        shares = [np.mean([one[key] for one in each]) for key in asked]
+        lines.append(f"| {name} | {len(each)} | {' | '.join(f'{share:.0%}' for share in shares)} |")
+    every = [one for each in known.values() for one in each]
+    cells = []
+    for key in asked:
+        shares = [one[key] for one in every]
+        error = np.std(shares, ddof=1) / np.sqrt(len(shares))
+        cells.append(f"{np.mean(shares):.1%} ± {error:.1%}")
+    return "\n".join([*lines, f"| all | {len(every)} | {' | '.join(cells)} |", ""])
 
 
 def main() -> None:
@@ -102,7 +123,9 @@ def main() -> None:
         for truth in chosen:
             results.setdefault(truth.name, []).append(ask(truth, seed))
             arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(table(results))
+    print(tables(results))
+    if arguments.out == KEPT / "questions.json":
+        PAGE.write_text(filled(PAGE.read_text("utf-8"), tables(results)), encoding="utf-8")
 
 
 if __name__ == "__main__":

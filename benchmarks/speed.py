@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.speed``: plan and fit at 4,900 rows and 4 inputs as a multiple of one kernel
 matrix, its Cholesky factor and one solve; peak memory as a multiple of that matrix; the designs'
-times and certified gaps; a million rows through inducing inputs, see benchmarks.many_rows; and predictions
-as multiples of scikit-learn's, see benchmarks.predictions.
+times and certified gaps; other sizes and the files of their plans, see benchmarks.many_rows; predictions as
+multiples of scikit-learn's, see benchmarks.predictions; and ten million rows in files and in DuckDB, and a
+million in PostgreSQL, as multiples of a grouped sum, see benchmarks.many_files.
 """
 
 from __future__ import annotations
@@ -97,11 +98,11 @@ def designs() -> list[dict[str, Any]]:
     return out
 
 
-def own_process(module: str) -> Any:
-    """What another benchmark prints, in a process of its own."""
-    command = [sys.executable, "-m", f"benchmarks.{module}"]
+def own_process(module: str, *arguments: str) -> list[Any]:
+    """The lines that another benchmark prints, in a process of its own."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def main() -> None:
@@ -113,9 +114,12 @@ def main() -> None:
         best = {task: min(r["seconds"] for r in results) for task, results in runs.items()}
         memory = {task: min(r["arrays"] for r in results) for task, results in runs.items()}
         status.update("measuring a million rows")
-        many = own_process("many_rows")
+        (many,) = own_process("many_rows")
         status.update("measuring predictions")
-        predictions = own_process("predictions")
+        (predictions,) = own_process("predictions")
+        status.update("measuring ten million rows in files and databases")
+        files = own_process("many_files")
+        files += own_process("many_files", "1000000", "postgresql")
         status.update("measuring designs")
         report = {
             "machine": {"processor": platform.processor(), "cores": os.cpu_count(),
@@ -131,6 +135,7 @@ def main() -> None:
             "designs": designs(),
             "many_rows": many,
             "predictions": predictions,
+            "files_and_databases": files,
         }  # fmt: skip
     print(json.dumps(report, indent=2))
 

@@ -8,12 +8,12 @@ from tests.house import numbers
 from tests.house.source import PACKAGE, SOURCE, House
 
 HOUSE = House.built()
-MOST_ASKS = 45
-MOST_ANY = 779
+MOST_ASKS = 36
+MOST_ANY = 577
 MOST_METHODS = 25
-MOST_PARTICIPLES = 58
-MOST_MODULES = 59
-MOST_FILES = 275
+MOST_PARTICIPLES = 50
+MOST_MODULES = 53
+MOST_FILES = 274
 
 
 def test_few_places_ask_which_kind_they_have():

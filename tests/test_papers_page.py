@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,78 @@ def runs(command: str) -> bool:
     if words[0] == "pytest":
         return len(words) == 2 and (ROOT / words[1]).is_file()
     return words[0] == "privgp" and " ".join(words[1:]) in subcommands()
+
+
+@cache
+def imports(file: Path) -> frozenset[str]:
+    """The modules and names that a file imports, those of its functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{each.name}" for each in node.names)
+    return frozenset(found)
+
+
+@cache
+def file_of(module: str) -> Path | None:
+    """The file of a module of this project."""
+    parts = module.split(".")
+    base = (ROOT / "src" if parts[0] == "privgp" else ROOT).joinpath(*parts)
+    return next(
+        (each for each in (base.with_suffix(".py"), base / "__init__.py") if each.is_file()), None
+    )
+
+
+@cache
+def needed_by(start: Path) -> frozenset[Path]:
+    """A file with all files of this project that it imports, and those that they do."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        names = imports(waiting.pop())
+        files = {file for name in names if (file := file_of(name)) is not None} - seen
+        seen |= files
+        waiting += files
+    return frozenset(seen)
+
+
+def reaches(start: Path, code: str) -> bool:
+    """Whether a file imports the code of a row, or imports what does."""
+    return (file_of(code) or file_of(code.rpartition(".")[0])) in needed_by(start)
+
+
+def start_of(command: str) -> Path:
+    """The file that a command runs."""
+    words = shlex.split(command)
+    return (
+        ROOT
+        / ("papers" if words[0] == "python" else "")
+        / (f"{words[3]}/report.py" if words[0] == "python" else words[1])
+    )
+
+
+def test_no_row_is_overlooked():
+    lines = PAGE.read_text("utf-8").splitlines()
+    tables = sum(line.startswith("|---") for line in lines)
+    assert tables == 3
+    assert len(rows()) == sum(line.startswith("|") for line in lines) - 2 * tables > 60
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in rows() if UNDONE not in row[3]], ids=lambda row: row[0][:50]
+)
+def test_what_a_row_runs_uses_the_code_that_it_names(row):
+    _, code, command, *_ = row
+    if command.strip("`").startswith("privgp ") or "test_docs" in command:
+        return  # commands import late, and examples are texts
+    assert reaches(start_of(command.strip("`")), code.strip("`")), row
+
+
+def test_code_that_is_not_used_is_noticed():
+    assert not reaches(ROOT / "papers" / "kung" / "report.py", "privgp.server.app.serve")
+    assert not reaches(ROOT / "tests" / "privacy" / "test_rdp.py", "privgp.command.search.grid")
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:50])

@@ -45,7 +45,15 @@ def test_advisories_are_numbered_without_gaps_and_complete():
         assert what.endswith(".")
 
 
-@pytest.mark.parametrize(("version", "first", "last"), [("0.3.0", 10, len(ROWS)), ("0.2.0", 1, 9)])
+def test_what_was_fixed_after_the_newest_version_says_that_it_is_affected():
+    newest = RELEASES[0][0]
+    part = ADVISORIES.partition(f"### Fixed after {newest}")[2].partition("\n### ")[0]
+    found = re.findall(r"^\| PRIVGP-2026-(\d\d) \|(.*)\|$", part, re.MULTILINE)
+    assert [int(number) for number, _ in found] == [*range(22, len(ROWS) + 1)]
+    assert all(newest in row.split(" | ")[1] for _, row in found)
+
+
+@pytest.mark.parametrize(("version", "first", "last"), [("0.3.0", 10, 21), ("0.2.0", 1, 9)])
 def test_the_changelog_names_every_advisory_of_a_version(version, first, last):
     section = CHANGES.partition(f"\n## {version} ")[2].partition("\n## ")[0]
     kept = section.partition("### Guarantees that were not kept")[2].partition("\n### ")[0]

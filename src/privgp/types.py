@@ -42,3 +42,9 @@ UserData = Any
 """Rows or a column as a user hands them in, before any check: an array, a list, a data frame or series of
 any library that narwhals reads, columns of ``open_table``, or something else that is then refused."""
 RandomState = int | np.random.RandomState | None  # of simulations; None: the noise that protects
+
+
+class Predicts(Protocol):
+    """A fitted model."""
+
+    def predict(self, X: UserData) -> UserData: ...

@@ -17,6 +17,7 @@ import opendp.prelude as dp
 import pytest
 
 from privgp.vault import measure as sample
+from privgp.vault import select
 
 PLACES = ("make_gaussian", "make_laplace", "make_noisy_max")
 
@@ -68,10 +69,12 @@ def watched(noise_scale: float = 1.0) -> Iterator[list[Event]]:
 @contextmanager
 def drawing(numbers: Callable[..., Any], choice: Callable[..., Any]) -> Iterator[None]:
     """Draw by these functions instead, in both places; each returns what is called with exact numbers.
+    Rows keep their order: whichever they are shuffled to, the attack is on that one.
 
     ``numbers``: called with distribution, size, scale and the exponent of the lattice; ``choice``: as
     OpenDP's noisy maximum."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sample, "_sampler", numbers)
         patch.setattr(dp.m, "make_noisy_max", choice)
+        patch.setattr(select, "random_order", lambda rows, rng=None: np.arange(rows))
         yield

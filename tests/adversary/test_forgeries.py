@@ -140,6 +140,11 @@ for law in LAWS:
         f"weights, {name}": (PrivateGPRegressor, bounds, WEIGHTS),
         f"weights of people, {name}": (PrivateGPRegressor, bounds, {"groups": WHO, **WEIGHTS}),
         f"stages, {name}": (PrivateGPRegressor, {**bounds, "residuals": "always"}, WEIGHTS),
+        f"stages of a tally, {name}": (
+            PrivateGPRegressor,
+            {**bounds, "residuals": "always"},
+            {"groups": WHO, **WEIGHTS},
+        ),
         f"tally, {name}": (PrivateGPRegressor, bounds, WEIGHTS),
         f"tally of people, {name}": (PrivateGPRegressor, bounds, {"groups": WHO, **WEIGHTS}),
         f"points, {name}": (PrivateGPDensity, {**POINTS, **law}, {}),

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import privgp
 from privgp.command.errors import Refusal
 from privgp.errors import TableError
-from privgp.server import reading
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
+from privgp.server.store import tables as reading
 from privgp.tables.source import Form, load, open_source
 from tests.command.running import assert_refused, run
 

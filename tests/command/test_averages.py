@@ -109,3 +109,14 @@ def test_averages_without_a_file_are_printed(folder):
     assert "region" in told.out
     found = run("predict", "a.privgp", "t.csv", "--average", "by=region", "--json")
     assert {*json.loads(found.out)["averages"][0]} == {"region", "mean", "std", "low", "high"}
+
+
+def test_public_places_are_warned_of(tmp_path):
+    table = TABLE.rename({"x": "lon", "y": "lat"})
+    table.write_csv(tmp_path / "homes.csv")
+    line = ["plan", tmp_path / "homes.csv", "--output", "cost", "--bounds", 0, 9, "--delta", 1e-6]
+    line += ["--epsilon", 1]
+    assert "places of people" in run(*line, "--inputs", "lon,lat").err
+    assert "places of people" not in run(*line, "--inputs", "lon").err
+    private = ["--protect", "records", "--x-bounds", "lon=0:1,lat=0:1"]
+    assert "places of people" not in run(*line, "--inputs", "lon,lat", *private).err

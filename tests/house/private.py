@@ -37,13 +37,12 @@ PUBLIC_PARAMETERS = {
 # Parameters that are private though their names do not state this.
 PRIVATE_PARAMETERS = {
     "example_records X", "rehearse X", "KeptEstimator._prepare X", "SpendsAtFit._check_call X",
-    "rehearsal_inputs X", "rehearse_update X",
+    "rehearsal_inputs X", "rehearse_update X", "_rehearse_choice X",
 }  # fmt: skip
 # Parameters that may hold private inputs and are not followed further, and why.
 TRUSTED_PARAMETERS = {
     "_public_inputs X": "read only where no declared domain makes inputs private",
     "make_plan X": "with --protect records, which makes inputs private, it takes their number alone",
-    "_check X": "a grid search protects outputs alone, so its inputs are public",
     "_measure X": "an update hands it on as it is: the vault reads it where it is private",
 }
 PLAIN = {"str", "int", "float", "bool", "Path"}  # words of the shell are no private values

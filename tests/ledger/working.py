@@ -35,8 +35,8 @@ def charge_without_lock(account: Account) -> None:
         _, last = account._lock_account(connection)  # the rows are in order, but nobody looks again
         then = first if last is None else Spent(last.spent.epsilon + cost.epsilon)
         account._add(
-            connection, opened, last, cost, then, kind=CHARGE, key=None, request=None,
-            guarantee=guarantee.to_json(), fingerprint=None, answer=None,
+            connection, opened, last, CHARGE, None, None, (cost, then),
+            guarantee=guarantee.to_json(),
         )  # fmt: skip
 
 

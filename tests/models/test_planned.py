@@ -53,7 +53,7 @@ def test_a_planned_fit_releases_the_same(kind: str, monkeypatch: pytest.MonkeyPa
     def again(*_: Any, **__: Any) -> None:
         raise AssertionError("planned again")
 
-    monkeypatch.setattr(PrivateGPRegressor, "_plan", again)
+    monkeypatch.setattr("privgp.models.rows.fit.plan_for_rows", again)
     model.fit(X, Y, plan=plan)
     assert model.plan_ is plan
     assert model.guarantee_ == alone.guarantee_

@@ -261,7 +261,7 @@ def test_a_forged_fingerprint_does_not_change_who_is_protected(
     ):
         save_plan(plan, tmp_path / "some.plan", overwrite=True)
         with monkeypatch.context() as patch:  # anyone who writes the file knows all that is hashed
-            patch.setattr("privgp.models.rows.planned._of", lambda *_: plan.fingerprint)  # noqa: B023
+            patch.setattr("privgp.models.rows.fit._of", lambda *_: plan.fingerprint)  # noqa: B023
             patch.setattr("privgp.vault.measure.add_noise", lambda *_: pytest.fail("noise drawn"))
             with pytest.raises(ValueError, match="plan was made for other"):
                 model.fit(X_other, Y, groups=people, plan=load_plan(tmp_path / "some.plan"))

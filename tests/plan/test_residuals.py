@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
-from privgp.plan.designs.residuals import LEAST, REACH, Residuals, reach_for
+from privgp.plan.designs.stages import LEAST, REACH, Residuals, reach_for, share_out
 from privgp.privacy.guarantee import compose
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
-from privgp.privacy.stages import share_out
 
 MANY = np.arange(1200)[:, None] % 40.0
 

@@ -42,6 +42,7 @@ from privgp.plan.inputs.tally import (
     tally_rows,
 )
 from privgp.vault.grouped.totals import ArrayOutcomes, Encoding, sum_outcomes
+from privgp.vault.measure import seal_residuals
 from privgp.vault.values import Sealed
 
 ROWS = 1200
@@ -143,6 +144,11 @@ KINDS = {
         ["y", "cases"],
         {"groups": "who"},
     ),
+    "learned": (
+        PrivateGPRegressor(y_bounds=(-1, 2), **{**SETTINGS, "hyperparameters": "learned"}),
+        "y",
+        {},
+    ),
     "two labels": (PrivateGPClassifier(classes=["no", "yes"], **SETTINGS), "ill", {}),
     "three labels": (PrivateGPClassifier(classes=[0, 1, 2], **SETTINGS), "stage", {}),
 }
@@ -182,6 +188,30 @@ def test_a_release_is_the_same_from_every_source(kind, source, data, tmp_path, r
         if "engine" not in model.get_params():
             pytest.skip("labels are read by threads alone")
         model = clone(model).set_params(engine=request.getfixturevalue("cluster"))
+    assert_array_equal(answers(model.fit(table.inputs, table.output)), known)
+
+
+IN_MEMORY = {
+    "two stages": PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS),
+    "records": PrivateGPRegressor(
+        y_bounds=(-1, 2), protect="records", x_bounds=((0, 10), (0, 4)), **SETTINGS
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:this process made such a fit")
+@pytest.mark.parametrize("kind", IN_MEMORY)
+@pytest.mark.parametrize("groups", [None, "who"])
+def test_what_is_read_into_memory_is_the_same_from_files_on_any_threads(
+    kind, groups, data, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("privgp.models.rows.fit.STREAMED", 20_000)
+    model, X, y = IN_MEMORY[kind], data[["a", "b"]], data["y"].to_numpy()
+    whose = None if groups is None else data[groups].to_numpy()
+    known = answers(model.fit(X, y, groups=whose))
+    with threadpool_limits(2):
+        assert_array_equal(answers(model.fit(X, y, groups=whose)), known)
+    table = open_table(in_files(data, tmp_path), ["a", "b"], "y", groups)
     assert_array_equal(answers(model.fit(table.inputs, table.output)), known)
 
 
@@ -278,6 +308,33 @@ def test_one_person_of_a_database_is_never_taken_for_two(ways, people, source, t
         in_memory = model.plan(data[["a"]], groups=data["who"].to_list())
         assert model.plan(table.inputs).strategy.people_count == people
         assert in_memory.strategy.people_count == people
+
+
+def test_rows_that_change_between_two_stages_count_as_spent(data):
+    ibis = pytest.importorskip("ibis", reason="the extra 'database' is not installed")
+    held = ibis.duckdb.connect()
+    table = open_table(held.create_table("visits", data.to_arrow()), ["a", "b"], "y")
+    model = PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS)
+
+    def change(*given):
+        held.raw_sql("DELETE FROM visits WHERE a < 1")
+        return seal_residuals(*given)
+
+    patch = mock.patch("privgp.vault.measure.seal_residuals", change)
+    with patch, pytest.raises(RuntimeError, match="count the budget as spent"):
+        model.fit(table.inputs, table.output)
+    assert model.guarantee_.epsilon == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:The file contains inputs")
+def test_a_plan_of_two_stages_is_saved_and_carried_out(data, tmp_path):
+    X, y = data[["a", "b"]], data["y"].to_numpy()
+    model = PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS)
+    plan = model.plan(X)
+    plan.save(tmp_path / "two.plan")
+    found = clone(model).fit(X, y, plan=load_plan(tmp_path / "two.plan"))
+    assert len(found.guarantee_.events[0].pure_epsilons) == 2
+    assert_array_equal(answers(found), answers(model.fit(X, y, plan=plan)))
 
 
 @pytest.mark.parametrize("classes", [["false", "true"], [False, True], [0, 1]])
@@ -381,6 +438,31 @@ def test_people_count_no_more_than_one_row():
     few = People.of(codes, 4)
     assert few.used == 1 + 2 + 3 + 4 * 4
     assert np.all(LADDER[few.classes[few.classes >= 0]] <= 4)
+
+
+@pytest.mark.parametrize("apart", [1, 10**15])
+@pytest.mark.parametrize("most", [None, 1, 3])
+def test_the_first_rows_of_every_person_are_used_whatever_their_codes(apart, most):
+    codes = np.random.default_rng(5).integers(-30, 30, 400) * apart
+    people, seen = People.of(codes, most), dict.fromkeys(codes.tolist(), 0)
+    for code, found in zip(codes.tolist(), people.classes.tolist(), strict=True):
+        used = min(np.count_nonzero(codes == code), most or 400)
+        rung = int(np.searchsorted(LADDER, used))
+        assert found == (rung if seen[code] < used else -1)
+        seen[code] += 1
+    assert people.persons == len(seen)
+    assert people.variety == len(np.unique(people.classes[people.classes >= 0]))
+
+
+def test_people_of_many_sizes_make_few_more_cells():
+    rng = np.random.default_rng(6)
+    numbers, codes = rng.uniform(size=(200_000, 2)), rng.geometric(0.0005, 200_000)
+    alone = tally_rows(Blocks.of(ArrayInputs(numbers)), Serial())
+    people = People.of(codes, None)
+    theirs = tally_rows(Blocks.of(ArrayInputs(numbers), people), Serial())
+    assert people.variety > 20
+    assert len(theirs.keys) < 1.5 * len(alone.keys)
+    assert len(np.unique(theirs.keys // CLASSES)) > 4000
 
 
 @pytest.mark.parametrize("outlier", [0.0, 1e9, -1e15])
@@ -501,6 +583,18 @@ def test_parts_of_steps_from_a_file_are_checked(data):
         for parts in (held.parts[:-1], held.parts + 256, held.parts - 256):
             with pytest.raises(ValueError, match="belong together"):
                 leaf.read(replace(held, parts=parts))
+
+
+def test_saving_a_release_plans_nothing(data, tmp_path):
+    model = PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS)
+    model.fit(data[["a", "b"]], data["y"].to_numpy())
+    with mock.patch("privgp.plan.together.make_part") as planned, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it holds the inputs
+        model.save(tmp_path / "saved.privgp")
+    planned.assert_not_called()
+    stopped = mock.patch("privgp.plan.together.make_part", side_effect=RuntimeError("planned"))
+    with stopped, pytest.raises(RuntimeError, match="planned"):
+        model.plan(data[["a", "b"]])
 
 
 def test_nobody_has_more_rows_than_the_ladder_counts():

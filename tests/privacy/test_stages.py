@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor, compose
-from privgp.privacy.stages import check_shares, information_share, share_out
+from privgp.plan.designs.stages import check_shares, information_share, share_out
 
 X = np.linspace(0.0, 90.0, 40)[:, None]
 

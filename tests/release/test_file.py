@@ -119,11 +119,13 @@ LATER = {
     "further",
     "at_targets",
     "fixed_gram",
+    "reach",
 }
 # which have the same names elsewhere, where they must be
 LATER_OF = {
-    "parameters": {"columns", "most_rows", "shares"},
+    "parameters": {"columns", "most_rows", "residuals", "shares"},
     "measurement": {"centre"},
+    "functionals": {"energy_centre", "common"},
     "holder": set(ADDED),
 }
 

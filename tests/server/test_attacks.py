@@ -10,8 +10,9 @@ import time
 import httpx
 import pytest
 
+from privgp.server.errors import Refused
 from privgp.server.guard import Guard
-from privgp.server.jobs.turns import Busy, Turns
+from privgp.server.jobs.turns import Turns
 from tests.server.live import listening
 from tests.server.world import CUSTODIAN, settings
 
@@ -70,7 +71,7 @@ def test_whoever_gives_up_leaves_the_queue():
         async with turns.turn("a"):
             gone = asyncio.create_task(wait(turns, None))
             next_one = asyncio.create_task(wait(turns, None))
-            with pytest.raises(Busy):
+            with pytest.raises(Refused, match="busy"):
                 await wait(turns, 0.01)
             gone.cancel()
             assert turns.queue_length >= 1
@@ -194,3 +195,42 @@ def test_slow_headers_and_slow_bodies_leave_room_for_others(attacked, sent):
             each.close()
     assert health < 1.0
     assert served < 5.0
+
+
+def accepted(world):
+    """How many requests are there that are not answered."""
+    guard = world.application.middleware_stack
+    while not isinstance(guard, Guard):
+        guard = guard.app
+    return guard._accepted.total()
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.5])
+def test_who_does_not_read_the_answer_has_no_turn_and_is_cut_off(tmp_path, seconds):
+    """Somebody without a key, from many addresses."""
+    with listening(tmp_path, threads=2, predictors=0, header_seconds=seconds) as world:
+        port = world.client.base_url.port
+        readers = [slow_reader(f"127.0.0.{2 + place}", port) for place in range(8)]
+        end = time.monotonic() + 30.0
+        try:
+            while accepted(world) < len(readers) and seconds > 1.0:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            time.sleep(0.5)
+            assert world.ask(CUSTODIAN, "GET", "/api/me").status_code == 200
+            while accepted(world) and seconds < 1.0:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        finally:
+            for each in readers:
+                each.close()
+
+
+def slow_reader(address, port):
+    """A connection from an address that asks for a long answer, again and again, and reads nothing."""
+    made = socket.socket()
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    made.bind((address, 0))
+    made.connect(("127.0.0.1", port))
+    made.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 60)
+    return made

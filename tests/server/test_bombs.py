@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from privgp.server import reading
 from privgp.server.errors import Refused
+from privgp.server.store import tables as reading
 from tests.server.world import CUSTODIAN, settings, table_of
 
 MANY = 2_000_000

@@ -14,10 +14,12 @@ import uvicorn
 from sqlalchemy import update
 
 from privgp.server.declared import Declared
+from privgp.server.errors import Refused
 from privgp.server.guard import Guard
 from privgp.server.settings import hold_folder
 from privgp.server.start import TimedProtocol, bind_socket
 from privgp.server.store import schema
+from privgp.server.store.keys import Who
 from privgp.server.views.exports import plain_text
 from tests.server.world import ANALYST, CUSTODIAN, NONE, declared, running, settings, table_of
 
@@ -99,6 +101,13 @@ def test_datasets_of_one_table_share_an_account(tmp_path):
             world.get(CUSTODIAN, f"/api/datasets/{n}")["remaining"] for n in ("visits", "bands")
         ]
         assert left[0] == left[1] < 2.0
+        key = {"name": "b", "role": "analyst", "datasets": ["bands"]}
+        world.keys["b"] = world.ask(CUSTODIAN, "POST", "/api/keys", json=key).json()["key"]
+        assert world.get(CUSTODIAN, "/api/datasets/bands")["account"] == "visits"
+        for path in ("/api/datasets", "/", "/datasets/bands", "/ledger", "/datasets/bands/ledger"):
+            text = world.ask("b", "GET", path).text
+            assert "bands" in text
+            assert "visits" not in text  # whose name is for those who may see it
 
 
 def test_people_who_are_others_can_have_the_same_public_inputs(tmp_path):
@@ -176,6 +185,22 @@ def test_an_approval_can_be_withdrawn(world):
     assert world.ask(CUSTODIAN, "POST", f"/api/plans/{plan}/approve").json()["state"] == "approved"
 
 
+def test_a_plan_is_either_withdrawn_or_started(world):
+    """Whatever was looked at before: both are decided in their transactions."""
+    store = world.client.app.state.service.store
+    clara = Who("0" * 16, "clara", "custodian")
+    asked = {"retry": "a-retry-key", "digest": "", "max_jobs_per_key": 99}
+    first, second = (world.plan(ANALYST, "visits", epsilon=0.01) for _ in range(2))
+    store.decide(clara, first, approved=False)
+    me = next(key["id"] for key in world.get(CUSTODIAN, "/api/keys") if key["role"] == "custodian")
+    own = Who(me, "clara", "custodian")
+    with pytest.raises(Refused, match="not approved"):
+        store.add_job(own, "release", "visits", {"plan": first}, plan=first, **asked)
+    store.add_job(own, "release", "visits", {"plan": second}, plan=second, **asked)
+    with pytest.raises(Refused, match="being carried out"):
+        store.decide(clara, second, approved=False)
+
+
 def test_a_release_that_failed_is_shown_as_failed_and_tried_again(world, monkeypatch):
     store = world.client.app.state.service.store
     plan = world.plan(ANALYST, "visits", epsilon=0.01)
@@ -192,8 +217,12 @@ def test_a_release_that_failed_is_shown_as_failed_and_tried_again(world, monkeyp
 
 
 def test_who_did_what_is_written_down(world, plan, release):
-    world.ask(ANALYST, "GET", f"/api/releases/{release}/file")
+    for name in ("file", "table.csv", "script.py", "page.html"):
+        world.ask(ANALYST, "GET", f"/api/releases/{release}/{name}")
     events = world.get(CUSTODIAN, "/api/events")
+    assert [each["kind"] for each in events[:4]] == ["release downloaded"] * 4
+    older = world.get(CUSTODIAN, f"/api/events?before={events[3]['number']}")
+    assert older[0] == events[4]
     kinds = {each["kind"] for each in events}
     assert {"key made", "dataset registered", "plan approved", "release downloaded"} <= kinds
     assert not any(key.rsplit("-", 1)[1] in str(events) for key in world.keys.values())
@@ -207,10 +236,14 @@ def test_private_files_are_private_whatever_the_umask(tmp_path):
     try:
         with running(tmp_path / "new") as world:
             made = tmp_path / "new" / "tables" / upload(world)
+            world.made("visits", "a-state-file")
+        paths = [tmp_path / "new", *(tmp_path / "new").rglob("*")]
+        modes = {path.name: (path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in paths}
     finally:
         os.umask(before)
-    assert stat.S_IMODE(made.stat().st_mode) == 0o600
-    assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
+    assert made in paths
+    assert {"ledger.db", "signing-key.pem"} <= modes.keys()
+    assert {*modes.values()} == {(True, 0o700), (False, 0o600)}, modes
 
 
 def test_tables_that_nothing_is_made_of_are_listed_and_deleted(world):
@@ -247,11 +280,13 @@ def test_static_files_are_sent_once_and_compressed(world):
 def test_cookies_belong_to_one_host_where_there_is_tls(tmp_path):
     with running(tmp_path, secure=True) as world:
         sent = {"content": f"key={world.keys[CUSTODIAN]}"}
-        cookie = world.ask(NONE, "POST", "/signin", **sent).headers["set-cookie"]
+        answer = world.ask(NONE, "POST", "/signin", **sent)
+    cookie = answer.headers["set-cookie"]
     assert cookie.startswith("__Host-privgp=")
     assert "Secure" in cookie
     assert "Path=/" in cookie
     assert "Domain" not in cookie
+    assert answer.headers["strict-transport-security"].startswith("max-age=")
 
 
 # slow and greedy callers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -12,9 +11,11 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 
 from privgp.errors import LedgerUnreachable
+from privgp.ledger.database import upgrade
 from privgp.ledger.ledger import Ledger
 from privgp.server.app import application
 from privgp.server.store import schema
+from privgp.server.store.keys import Who
 from privgp.server.store.store import Store
 from tests.ledger.conftest import new_schema
 from tests.server.world import ANALYST, CUSTODIAN, OTHER, World, running, settings
@@ -40,11 +41,8 @@ def test_migrations_make_the_tables_that_the_code_uses(world):
 def test_tables_of_earlier_versions_are_kept(tmp_path, knows_versions):
     """Also those made before there were migrations."""
     database = Ledger(f"sqlite:///{tmp_path}/ledger.db").database
-    config = Config()
-    config.set_main_option("script_location", schema.SCRIPTS)
     with database.write() as connection:
-        config.attributes |= {"connection": connection, "version_table": schema.VERSIONS}
-        command.upgrade(config, "1")
+        upgrade(connection, schema.SCRIPTS, schema.VERSIONS, "1")
         connection.execute(text("INSERT INTO server_datasets VALUES ('a', '{\"inputs\": []}', '')"))
         if not knows_versions:
             connection.execute(text(f"DROP TABLE {schema.VERSIONS}"))
@@ -55,11 +53,11 @@ def test_tables_of_earlier_versions_are_kept(tmp_path, knows_versions):
 
 def test_events_are_only_added(world):
     store = world.client.app.state.service.store
-    store.log("0" * 16, "sign-in", "")
+    store.log(Who("0" * 16, "clara", "custodian"), "sign-in", "")
     for change in (schema.events.delete(), schema.events.update().values(kind="")):
         with pytest.raises(LedgerUnreachable), store.database.write() as connection:
             connection.execute(change)
-    assert store.events(1)[0]["kind"] == "sign-in"
+    assert store.events(2**31 - 1, 1)[0]["kind"] == "sign-in"
 
 
 def test_everything_on_postgresql(postgresql, tmp_path):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from privgp.server.settings import Settings
 from tests.command.running import subcommands
+from tests.server.live import LOCAL, listening
+from tests.server.world import CUSTODIAN
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
@@ -75,3 +84,93 @@ def test_every_setting_is_in_the_docs_and_settings_of_compose_exist(compose):
     prefix = Settings.model_config["env_prefix"]
     named = {name.removeprefix(prefix).lower() for name in given if name.startswith(prefix)}
     assert {"hosts"} <= named <= fields.keys()
+
+
+def has_docker():
+    return (
+        shutil.which("docker")
+        and not subprocess.run(["docker", "info"], capture_output=True, timeout=30).returncode
+    )
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind((LOCAL, 0))
+        return free.getsockname()[1]
+
+
+def answer_of(address, seconds, **sent):
+    """What an address answers once it does."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return httpx.get(address, verify=False, **sent)
+        except httpx.TransportError:
+            assert time.monotonic() < end
+            time.sleep(0.2)
+
+
+@pytest.mark.skipif(not has_docker(), reason="no Docker daemon here")
+def test_compose_starts_a_server_behind_tls():
+    password = DEPLOY / "password"
+    made = not password.exists()
+    if made:
+        password.write_text("for-this-test")
+    compose = ["docker", "compose", "-f", str(DEPLOY / "compose.yaml"), "-p", "privgp-test"]
+    try:
+        subprocess.run([*compose, "up", "-d", "--build", "--wait"], check=True, timeout=900)
+        assert answer_of("https://localhost/health", 60).json() == {"status": "ok"}
+        told = subprocess.run([*compose, "logs", "server"], capture_output=True, text=True)
+        assert "The custodian's key: privgp-" in told.stdout
+    finally:
+        subprocess.run([*compose, "down", "-v"], check=False)
+        if made:
+            password.unlink()
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="no Caddy here")
+def test_the_proxy_of_compose_understands_its_file():
+    line = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
+    told = subprocess.run(
+        line, capture_output=True, text=True, env={**os.environ, "PRIVGP_HOST": "localhost"}
+    )
+    assert told.returncode == 0, told.stderr
+
+
+NGINX = re.compile(r"```text\n(server \{.*?\n\})\n```", re.DOTALL)
+
+
+@contextmanager
+def nginx(folder, port, behind):
+    """Nginx with the configuration of the docs, at other ports and with a certificate of its own."""
+    found = NGINX.search((ROOT / "docs" / "server.md").read_text("utf-8"))
+    assert found is not None
+    text = found[1].replace("443", f"{LOCAL}:{port}").replace("127.0.0.1:8000", f"{LOCAL}:{behind}")
+    text = text.replace("/etc/ssl/", f"{folder}/")
+    line = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=privgp"]
+    line += ["-keyout", f"{folder}/privgp.key", "-out", f"{folder}/privgp.pem"]
+    subprocess.run(line, check=True, capture_output=True)
+    paths = [
+        f"{n}_temp_path {folder}/{n};" for n in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    ]
+    main = f"daemon off; pid {folder}/pid; error_log stderr; events {{}}"
+    inside = "\n".join(["access_log off;", *paths, text])
+    (folder / "nginx.conf").write_text(f"{main}\nhttp {{\n{inside}\n}}\n")
+    made = subprocess.Popen(["nginx", "-p", str(folder), "-c", str(folder / "nginx.conf")])
+    try:
+        yield
+    finally:
+        made.terminate()
+        made.wait(30)
+
+
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="no nginx here")
+def test_the_configuration_of_nginx_in_the_docs_serves(tmp_path):
+    name, port = "privgp.example.org", free_port()
+    with listening(tmp_path / "data", hosts=[name], secure=True) as world:
+        folder = tmp_path / "nginx"
+        folder.mkdir()
+        with nginx(folder, port, world.client.base_url.port):
+            key = {"Host": name, "Authorization": f"Bearer {world.keys[CUSTODIAN]}"}
+            answer = answer_of(f"https://{LOCAL}:{port}/api/me", 30, headers=key)
+    assert answer.status_code == 200, answer.text

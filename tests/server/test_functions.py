@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from privgp.ledger.chain import CHARGE
 from privgp.models.function.estimator import PrivateFunction
 from privgp.server.app import application
-from privgp.server.functions import keeper as kept
-from privgp.server.store.store import WAITING
+from privgp.server.store import functions as kept
+from privgp.server.store.schema import WAITING
 from tests.server.world import ANALYST, CUSTODIAN, OTHER, SECRETS, World, running, settings
 
 RECORDS = {"protect": "records", "x_bounds": [[0.0, 100.0]], "epsilon": 20.0}

@@ -11,8 +11,8 @@ pytest.importorskip("authlib")
 
 from joserfc.jwk import OctKey, RSAKey
 
-from privgp.server.oidc import FAILED, NOBODY
 from privgp.server.settings import Settings
+from privgp.server.views.oidc import FAILED, NOBODY
 from tests.server.live import listening
 from tests.server.provider import CLIENT, SECRET, providing
 from tests.server.world import CUSTODIAN

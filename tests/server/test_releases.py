@@ -11,6 +11,7 @@ from privgp.ledger.ledger import Ledger
 from privgp.server import work
 from privgp.server.app import application
 from privgp.server.start import prepare_server
+from privgp.server.work import MEASURED_AGAIN
 from tests.server.world import (
     ANALYST,
     CUSTODIAN,
@@ -112,6 +113,20 @@ def test_an_update_measures_new_people(world, plan, release):
     assert again["result"] == job["result"]
     other = {"content": table_of(SECRETS[:13], first=70), "headers": once}
     assert world.ask(CUSTODIAN, "POST", path, **other).status_code == 409
+
+
+def test_rows_that_were_measured_are_refused_in_words_and_their_table_can_be_deleted(
+    world, release
+):
+    path, once = f"/api/releases/{release}/updates", {"Idempotency-Key": "same-people-1"}
+    before = {row["table"] for row in world.get(CUSTODIAN, "/api/tables")}
+    sent = {"content": table_of(), "headers": once}
+    job = world.finished(CUSTODIAN, world.ask(CUSTODIAN, "POST", path, **sent).json())
+    assert (job["state"], job["error"]) == ("failed", MEASURED_AGAIN)
+    (table,) = {row["table"] for row in world.get(CUSTODIAN, "/api/tables")} - before
+    assert world.ask(CUSTODIAN, "DELETE", f"/api/tables/{table}").status_code == 200
+    again = world.ask(CUSTODIAN, "POST", f"/api/jobs/{job['id']}/retry").json()
+    assert "deleted" in world.finished(CUSTODIAN, again)["error"]
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from privgp import __version__
-from privgp.server import api, pages, shapes
+from privgp.server import api, releases, shapes
 from privgp.server import declared as declared_models
-from privgp.server.functions import api as functions
-from privgp.server.functions import asked
+from privgp.server import functions as asked
+from privgp.server.views import pages
 from tests.server.world import (
     ANALYST,
     CUSTODIAN,
@@ -118,7 +118,7 @@ def test_the_table_has_every_endpoint(world):
     shape = re.compile(r"\{\w+\}")
     known = {(method, shape.sub("{}", path)) for method, path, _, _ in CELLS}
     known |= {("GET", "/static/{}")}
-    routers = (api.router, functions.router, pages.router)
+    routers = (api.router, releases.router, pages.router)
     routes = [route for each in routers for route in each.routes]
     there = {(m, shape.sub("{}", each.path)) for each in routes for m in each.methods}
     assert len(there) > 25

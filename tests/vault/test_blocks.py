@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from secrets import SystemRandom
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 
+from papers.shared.choices import permute_and_flip_probabilities
 from privgp.plan.search.folds import Dealt, Trial, count_blocks
-from privgp.vault.select import LEAST, MOST, block_errors, choose_by_blocks, measure_block_loss
+from privgp.vault.select import (
+    LEAST,
+    MOST,
+    block_errors,
+    choose_by_blocks,
+    measure_block_loss,
+    random_order,
+    shuffle,
+)
 from privgp.vault.values import Sealed
 
 ROWS, BLOCKS = 40, 5
@@ -50,6 +62,63 @@ def test_scores_and_losses_move_by_one_over_the_number_of_blocks(monkeypatch):
     assert 0.0 < moved <= 1.0 / BLOCKS + 1e-15
     assert [given[2] for given in seen] == pytest.approx([1.0 / BLOCKS] * 3)
     assert np.all((utilities >= 0.0) & (utilities <= 1.0))
+
+
+def every_deal(rows: int) -> list[list[int]]:
+    """All ways to deal eight rows to two blocks with two halves each, up to the names of blocks and halves."""
+    found = []
+    for first in combinations(range(1, rows), 3):
+        block, rest = [0, *first], [j for j in range(1, rows) if j not in first]
+        for a in block[1:]:
+            for b in rest[1:]:
+                one = [0, a, *(j for j in block[1:] if j != a)]
+                two = [rest[0], b, *(j for j in rest[1:] if j != b)]
+                order = [0] * rows  # a block's rows, and every other one of them
+                order[0::4], order[2::4], order[1::4], order[3::4] = (
+                    one[:2],
+                    one[2:],
+                    two[:2],
+                    two[2:],
+                )
+                found.append(order)
+    return found
+
+
+def test_shuffled_rows_protect_a_record_that_changes_its_place(monkeypatch):
+    """Of sorted tables, exactly: the mean over all deals keeps the promise that a deal by places breaks."""
+    seen = []
+    monkeypatch.setattr("privgp.vault.select.choose", lambda *given: seen.append(given[1:3]) or 0)
+    dealt, epsilon = Dealt(8, 2, ((0.0, 1.0),)), 1.0
+    trials = [Trial(RBF(length), 0.1, BOUNDS) for length in (0.3, 50.0)]
+    X = np.arange(8.0)[:, None] / 7.0
+    y = np.tile([2.0, -2.0], 4)
+
+    def chances(X, y, order):
+        choose_by_blocks("permute-and-flip", sealed(X[order], y[order]), dealt, trials, epsilon)
+        utilities, sensitivity = seen[-1]
+        return permute_and_flip_probabilities(utilities, 2.0 * sensitivity / epsilon)
+
+    # the first of the sorted rows is now in their middle: blocks by place are half of the one, half of the other
+    moved = np.insert(X[1:], 3, 0.5, axis=0), np.insert(y[1:], 3, 2.0)
+    deals = every_deal(8)
+    assert len({tuple(order) for order in deals}) == 315
+    by_place = [chances(*table, np.arange(8)) for table in ((X, y), moved)]
+    shuffled = [
+        np.mean([chances(*table, order) for order in deals], axis=0) for table in ((X, y), moved)
+    ]
+    assert np.abs(np.log(by_place[0] / by_place[1])).max() > epsilon
+    assert np.abs(np.log(shuffled[0] / shuffled[1])).max() <= epsilon
+
+
+def test_rows_are_shuffled_together_and_without_a_seed_by_the_operating_system(monkeypatch):
+    X, y = rows()
+    for order in (random_order(ROWS), random_order(ROWS, np.random.default_rng(0))):
+        assert sorted(order.tolist()) == [*range(ROWS)]
+        assert order.tolist() != [*range(ROWS)]
+    monkeypatch.setattr(SystemRandom, "sample", lambda self, rows, count: [*rows][::-1][:count])
+    shuffled = block_errors(shuffle(sealed(X, y)), DEALT, TRIALS[1])
+    assert np.array_equal(shuffled, block_errors(sealed(X[::-1], y[::-1]), DEALT, TRIALS[1]))
+    assert not np.array_equal(shuffled, block_errors(sealed(X, y), DEALT, TRIALS[1]))
 
 
 def test_the_right_kernel_is_best():

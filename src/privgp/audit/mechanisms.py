@@ -36,6 +36,7 @@ from privgp.plan.part import Part
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import Noise
 from privgp.publish import forget_fits
+from privgp.question.outcomes import has_private_inputs
 from privgp.types import Array, Cells, Random, RandomState, Table, UserData
 from privgp.vault.measure import exact
 from privgp.vault.scores import score_sensitivity
@@ -102,7 +103,7 @@ def _(model: PrivateGPRegressor, data: object, neighbour: object, points: object
     """The measurements that ``fit`` would make of two datasets (X, y), or X alone."""
     if neighbour is None:
         return pair_of_plan(model.plan(_inputs_alone(data)), None, None)
-    if model.protect == "records":
+    if has_private_inputs(model.protect):
         rows = len(_inputs_and_outputs(data)[1])
         return pair_of_plan(model.plan(rows), data, neighbour)
     X, y, v = _differ_in_outputs(data, neighbour)

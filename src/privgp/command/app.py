@@ -206,7 +206,7 @@ def show_help(
     text : str
         What it does.
     words : mapping
-        Its arguments, or its subcommands, each with what it is.
+        Its arguments, or its subcommands, each with its meaning.
     options : sequence of options
         Those that are shown, by their panels.
     example : str

@@ -63,7 +63,7 @@ AT_PUBLIC_INPUTS = ("outputs", "labels", "counts", "several", "function")
 def trade_off(
     asked: Annotated[
         o.ReleaseOptions,
-        o.pick(ATTACKED, inputs=None, bounds=(0.0, 1.0), epsilon=8.0, delta=0.01),
+        o.Pick(ATTACKED, inputs=None, bounds=(0.0, 1.0), epsilon=8.0, delta=0.01),
     ],
     data: Annotated[Path | None, typer.Argument(metavar="DATA", help=DATA_HELP)] = None,
     mechanism: Annotated[Mechanism, o.plain("What is attacked.")] = "outputs",

@@ -21,7 +21,7 @@ DOMINANCE_HELP = "With --sensitivity varah: the declared dominance of the kernel
 
 
 def create(
-    asked: Annotated[o.ReleaseOptions, o.pick("inputs bounds epsilon delta noise_variance")],
+    asked: Annotated[o.ReleaseOptions, o.Pick("inputs bounds epsilon delta noise_variance")],
     data: o.Data,
     output: o.Output,
     kernel: o.Kernel,

@@ -1,6 +1,6 @@
 """The options that several subcommands share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass, make_dataclass
 from functools import cached_property, wraps
 from inspect import Parameter, signature
@@ -308,17 +308,12 @@ def check_density(context: typer.Context, asked: ReleaseOptions) -> None:
         refuse_options(context, ["output", *sorted({*vars(asked)} - {*WITH_DENSITY})], "--density")
 
 
-@dataclass(frozen=True)
 class Pick:
-    """Which fields of a group are options of a command, all if none is named, and their other defaults."""
+    """Beside the type of a parameter that is a group: which fields are options, all if none is named, and
+    their other defaults."""
 
-    only: tuple[str, ...]
-    defaults: Mapping[str, object]
-
-
-def pick(only: str = "", **defaults: object) -> Pick:
-    """Beside the type of a parameter that is a group: its options here."""
-    return Pick(tuple(only.split()), defaults)
+    def __init__(self, only: str = "", **defaults: object) -> None:
+        self.only, self.defaults = only.split(), defaults
 
 
 def _options_of(group: type, picked: Pick) -> list[Parameter]:
@@ -342,7 +337,7 @@ def spread_groups(command: Callable[..., None]) -> Callable[..., None]:
     for name, each in declaration.parameters.items():
         group, *picked = get_args(each.annotation) or [each.annotation]
         if is_dataclass(group) and isinstance(group, type):
-            groups[name], options[name] = group, _options_of(group, *(picked or [pick()]))
+            groups[name], options[name] = group, _options_of(group, *(picked or [Pick()]))
 
     @wraps(command)
     def run(**given: object) -> None:

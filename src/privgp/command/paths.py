@@ -151,8 +151,7 @@ def create(
 ) -> None:
     """Take the records into a new private state. The budget is spent with the first answer."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
-    from privgp.command.io.columns import output_column, private_columns
-    from privgp.command.io.kinds import split_names
+    from privgp.command.io.columns import output_column, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.command.io.states import guard_state
     from privgp.tables.source import load, open_source

@@ -11,7 +11,7 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal
 from privgp.command.io.files import ANY_TABLES, PICTURES, PLANS, check_files, whole_file
-from privgp.command.io.screen import progress, table, tell, warn
+from privgp.command.io.screen import progress, table, tell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,7 +33,7 @@ OUTPUT_HELP = "The private column or columns: not read; they may be absent."
 
 def plan(
     context: typer.Context,
-    asked: Annotated[o.ReleaseOptions, o.pick(bounds=None, epsilon=None)],
+    asked: Annotated[o.ReleaseOptions, o.Pick(bounds=None, epsilon=None)],
     data: o.AnyData,
     output: Annotated[str | None, o.plain(OUTPUT_HELP, metavar="COLUMN")] = None,
     for_error: Annotated[float | None, o.privacy(FOR_ERROR_HELP, metavar="ERROR")] = None,
@@ -103,8 +103,6 @@ def plan(
         *picture_lines(plot),
     ]
     tell(facts, lines, None, as_json=json)
-    if not json:
-        warn(warnings)
 
 
 def _error_table(made: Plan, errors: Errors) -> Table:

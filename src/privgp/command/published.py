@@ -20,7 +20,7 @@ from privgp.command.io.files import (
     open_own,
     write_text,
 )
-from privgp.command.io.screen import progress, table, tell, warn
+from privgp.command.io.screen import progress, table, tell
 from privgp.tables.parser import list_names
 
 if TYPE_CHECKING:
@@ -105,10 +105,6 @@ class PredictOptions:
     def on_grid(self) -> bool:
         return self.grid is not None or self.grid_bounds is not None
 
-    @property
-    def averages(self) -> bool:
-        return self.average is not None or self.areas is not None
-
     def check(self, data: Path | None) -> None:
         """Refuse options that do not go together, or with a table of new rows."""
         out, ending = self.out, "" if self.out is None else self.out.suffix
@@ -135,8 +131,10 @@ class PredictOptions:
         if ending in GRIDDED and ending not in MAPPED and not self.on_grid:
             raise Refusal(f"A {ending} file holds a grid: give --grid instead of NEW.")
 
-    def check_averages(self, data: Path | None) -> dict[str, str]:
-        """The same where averages are asked for; names of columns, by their use."""
+    def check_averages(self, data: Path | None) -> dict[str, str] | None:
+        """The same for averages; returns names of columns by their use, None if none are asked for."""
+        if self.average is None and self.areas is None:
+            return None
         others = self.on_grid or self.contours or self.observation or self.simultaneous or self.page
         if others or self.keep is not None or (data is None and self.areas is None):
             raise Refusal(
@@ -168,7 +166,7 @@ def predict(
     files = [(asked.out, (*NEW_TABLES, *GRIDDED)), (asked.plot, PICTURES), (asked.page, PAGES)]
     reads = [(release, RELEASES), (data, TABLES), (asked.areas, (".geojson", ".json"))]
     check_files(reads, files, force=asked.force)
-    columns = asked.check_averages(data) if asked.averages else None
+    columns = asked.check_averages(data)
     if columns is None:
         asked.check(data)
     from privgp.command.io.columns import refuse_questions
@@ -267,8 +265,6 @@ def _write_predictions(
     }
     lines += [*picture_lines(asked.plot), *picture_lines(asked.page)]
     tell(facts, lines, model.guarantee_, as_json=asked.json)
-    if not asked.json:
-        warn(warnings)
 
 
 def _read_average(text: str) -> dict[str, str]:
@@ -349,8 +345,6 @@ def _write_averages(
         "warnings": warnings,
     }
     tell(facts, [*lines, *picture_lines(plot)], model.guarantee_, as_json=asked.json)
-    if not asked.json:
-        warn(warnings)
 
 
 def _hides_inputs(release: ReleaseValue) -> bool:

@@ -12,7 +12,7 @@ import typer
 from privgp.command import options as o
 from privgp.command.errors import Refusal, refuse_options
 from privgp.command.io.files import ANY_TABLES, PLANS, RELEASES, TABLES, check_release_files
-from privgp.command.io.screen import Step, progress, warn
+from privgp.command.io.screen import Step, progress
 
 if TYPE_CHECKING:
     from privgp.command.io.request import Request
@@ -46,7 +46,7 @@ FURTHER_DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise.
 
 def release(
     context: typer.Context,
-    asked: Annotated[o.ReleaseOptions, o.pick(inputs=None, bounds=None, epsilon=None, delta=None)],
+    asked: Annotated[o.ReleaseOptions, o.Pick(inputs=None, bounds=None, epsilon=None, delta=None)],
     data: o.AnyData,
     out: Annotated[Path, o.destination("FILE", OUT_HELP)],
     files: o.ReleaseFiles,
@@ -157,8 +157,6 @@ def _spend(
         results.tell(
             model.guarantee_, request, {**facts, "warnings": told}, *lines, as_json=as_json
         )
-        if not as_json:
-            warn(told)
 
 
 def _check_complete(context: typer.Context, asked: o.ReleaseOptions, *, by_plan: bool) -> None:

@@ -29,6 +29,7 @@ from privgp.command.io.files import (
     write_json,
 )
 from privgp.command.io.screen import progress, table, tell
+from privgp.question.outcomes import has_private_inputs
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -41,11 +42,22 @@ if TYPE_CHECKING:
 
 LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
 NOISE_STD_HELP = "Candidates for the std of an output about the function."
-GRID_METHOD_HELP = "By the private measurement, which costs nothing, or by cross-validation."
+GRID_METHOD_HELP = (
+    "By the private measurement, which costs nothing, by cross-validation, or by blocks."
+)
 FOLDS_HELP = "The number of folds of the cross-validation."
-SELECTION_SHARE_HELP = "The share of epsilon spent on a choice by cross-validation."
+BLOCKS_HELP = (
+    "The number of blocks of private records or labels. Default: the root of the number of rows."
+)
+SELECTION_SHARE_HELP = "The share of epsilon spent on a choice by cross-validation or by blocks."
 
 PREFIX = "model__"
+GRID_OPTIONS = "inputs bounds classes protect x_bounds epsilon delta kernel groups targets"
+UNIT = (0.0, 1.0)  # bounds of a label's share
+# Options that have no use, and where.
+BY_BLOCKS = ("folds", "groups"), "records and labels, which are compared by blocks"
+BY_MEASUREMENT = ("folds", "selection_share"), "--method measurement, which needs none"
+BY_OUTPUTS = ("blocks",), "numbers at public inputs"
 
 SPACE_HELP = (
     "Such as 'C=1e-3:1e3:log,gamma=1e-4:1:log'; values as in 'kernel=rbf|linear', whole numbers as "
@@ -64,7 +76,7 @@ Loss = Literal["squared_error", "absolute_error"]
 
 def grid(
     context: typer.Context,
-    asked: Annotated[o.ReleaseOptions, o.pick("inputs bounds epsilon delta kernel groups targets")],
+    asked: Annotated[o.ReleaseOptions, o.Pick(GRID_OPTIONS, bounds=None)],
     data: o.Data,
     output: o.Output,
     lengthscales: Annotated[str, o.search(LENGTHSCALES_HELP, metavar="A,B,C")],
@@ -81,13 +93,18 @@ def grid(
     ] = "measurement",
     folds: Annotated[int, o.search(FOLDS_HELP, min=2, max=1000)] = 5,
     selection_share: Annotated[float, o.search(SELECTION_SHARE_HELP)] = 0.3,
+    blocks: Annotated[int | None, o.search(BLOCKS_HELP, min=2)] = None,
     json: o.Json = False,
 ) -> None:
     """Choose lengthscale and noise from a grid, spend the budget once and write a release."""
+    by_blocks = asked.classes is not None or has_private_inputs(asked.protect)
     if method == "measurement":
-        refuse_options(
-            context, ("folds", "selection_share"), "--method measurement, which needs none"
-        )
+        if by_blocks:
+            raise Refusal(
+                "Records and labels are compared by blocks: give --method permute-and-flip."
+            )
+        refuse_options(context, *BY_MEASUREMENT)
+    refuse_options(context, *(BY_BLOCKS if by_blocks else BY_OUTPUTS))
     if not 0 < selection_share < 1:
         raise Refusal("--selection-share must lie between 0 and 1.")
     check_release_files([(data, TABLES)], out, files)
@@ -111,7 +128,7 @@ def grid(
     account = charge.account
     results = Results(out, files)
     model = request.model()
-    given = default_kernel(request.bounds) if model.kernel is None else model.kernel
+    given = default_kernel(request.bounds or UNIT) if model.kernel is None else model.kernel
     candidates = read_candidates(lengthscales, noise_std, given, len(request.input_names))
     with progress(2) as step:
         step("Reading the table")
@@ -120,10 +137,11 @@ def grid(
         search = PrivateGridSearchCV(
             model.set_params(kernel=candidates["kernel"][0]), candidates, epsilon=request.epsilon,
             delta=request.delta, cv=folds, method=method, selection_share=selection_share,
-            ledger=account, random_state=charge.seed,
+            blocks=blocks, random_state=charge.seed,
         )  # fmt: skip
-        _check(search, X, people)
+        _rehearse_choice(search, X, people)
         rehearse(model, X, people, out)
+        search.set_params(ledger=account)
     with guard_budget(request.epsilon, request.delta) as saved:
         with progress(3) as step:
             count = len(candidates_of(search.param_grid))
@@ -142,25 +160,20 @@ def grid(
     charge.note(data)
 
 
-def _check(search: PrivateGridSearchCV, X: DataFrame, people: Cells | None) -> None:
-    """Whatever would stop the search before it spends, from public columns alone."""
-    import numpy as np
+def _rehearse_choice(search: PrivateGridSearchCV, X: DataFrame, people: Cells | None) -> None:
+    """Search among the first and the last candidate for simulated values: what stops that stops the search."""
     from sklearn.base import clone
 
-    from privgp.command.io.request import make_plan, public_computation
-    from privgp.models.search.candidates import candidates_of, models_of
+    from privgp.command.io.request import public_computation
+    from privgp.models.rows.tables import rehearsal_inputs
+    from privgp.models.search.candidates import candidates_of
 
-    if search.method != "measurement":
-        count = X.height if people is None else len(np.unique(people))
-        if search.cv > count:
-            raise Refusal(
-                f"--folds must be at most the number of rows or people, {count}, got {search.cv}."
-            )
-    candidates = candidates_of(search.param_grid)
-    with public_computation():
-        models_of(search.estimator, candidates, X.to_numpy().astype(np.float64))
-    for each in (candidates[0], candidates[-1]):
-        make_plan(clone(search.estimator).set_params(**each), X, people)
+    every, model = candidates_of(search.param_grid), search.estimator
+    ends = [{name: [value] for name, value in each.items()} for each in (every[0], every[-1])]
+    trial = clone(search).set_params(param_grid=ends, random_state=0)
+    inputs, outputs = rehearsal_inputs(model, X), model._rehearsal_outputs(X.height)
+    with public_computation(cv="--folds", blocks="--blocks", noise_variance="--noise-std"):
+        trial.fit(inputs, outputs, groups=people)
 
 
 def _row(search: PrivateGridSearchCV, place: int) -> dict[str, object]:
@@ -179,7 +192,7 @@ def _row(search: PrivateGridSearchCV, place: int) -> dict[str, object]:
     if "log_evidence" in results:
         evidence = results["log_evidence"]
         row["log_evidence_below_best"] = float(evidence.max() - evidence[place])
-    else:
+    if "noise_std" in results:
         row["error_by_privacy"] = float(results["noise_std"][place])
     return row
 
@@ -231,8 +244,7 @@ def bayes(
     import numpy as np
 
     from privgp.command.io.accounts import charge_facts
-    from privgp.command.io.columns import outputs, private_columns
-    from privgp.command.io.kinds import split_names
+    from privgp.command.io.columns import outputs, private_columns, split_names
     from privgp.command.io.request import public_computation
     from privgp.models.search.bayes import PrivateBayesSearchCV
     from privgp.privacy.budget import check_budget

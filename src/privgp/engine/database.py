@@ -20,8 +20,8 @@ from privgp.errors import TableError
 from privgp.types import Array, Integers, UserData
 
 if TYPE_CHECKING:
-    from ibis.expr import types as ir
-    from ibis.expr.datatypes import DataType
+    from ibis.expr import types as types
+    from ibis.expr.datatypes import DataType as DataType
 
 SCHEMES = ("duckdb", "postgres", "postgresql")
 LARGEST = 1.7976931348623157e308
@@ -44,7 +44,7 @@ def is_ibis(given: object) -> bool:
     return type(given).__module__.startswith("ibis.") and hasattr(given, "group_by")
 
 
-def open_database(given: UserData) -> ir.Table:
+def open_database(given: UserData) -> types.Table:
     """A table of Ibis, given or by its address.
 
     Raises
@@ -92,34 +92,34 @@ def quiet_failures() -> Iterator[None]:
         raise TableError(FAILED) from None
 
 
-def constant(value: float) -> ir.NumericValue:
+def constant(value: float) -> types.NumericValue:
     """A float in a query, to the last bit."""
     import ibis
 
     return ibis.literal(repr(float(value))).cast("float64")
 
 
-def whole(value: int) -> ir.IntegerValue:
+def whole(value: int) -> types.IntegerValue:
     """A whole number of 64 bits in a query."""
     import ibis
 
     return ibis.literal(int(value), type="int64")
 
 
-def clip(numbers: ir.NumericValue, low: float, high: float) -> ir.NumericValue:
+def clip(numbers: types.NumericValue, low: float, high: float) -> types.NumericValue:
     """Numbers moved between two bounds; a missing one counts as the lower."""
     import ibis
 
     return ibis.least(ibis.greatest(numbers, constant(low)), constant(high))
 
 
-def is_finite(numbers: ir.NumericValue) -> ir.BooleanValue:
+def is_finite(numbers: types.NumericValue) -> types.BooleanValue:
     """Whether numbers are there, and neither infinite nor NaN."""
     within = (numbers <= constant(LARGEST)) & (numbers >= constant(-LARGEST))
     return numbers.notnull() & within.fill_null(False)
 
 
-def floor(numbers: ir.NumericValue) -> ir.IntegerValue:
+def floor(numbers: types.NumericValue) -> types.IntegerValue:
     """The whole number below, of 64 bits."""
     return numbers.floor().cast("int64")
 
@@ -129,33 +129,35 @@ def column_name(word: str, *places: int) -> str:
     return "_".join([word, *map(str, places)])
 
 
-def flag(condition: ir.BooleanValue) -> ir.IntegerValue:
+def flag(condition: types.BooleanValue) -> types.IntegerValue:
     """1 where a condition holds and 0 elsewhere."""
     return condition.ifelse(whole(1), whole(0))
 
 
-def least_whole(numbers: ir.IntegerValue, most: int) -> ir.IntegerValue:
+def least_whole(numbers: types.IntegerValue, most: int) -> types.IntegerValue:
     """Whole numbers, none above ``most``."""
     import ibis
 
     return ibis.least(numbers, whole(most))
 
 
-def count_over(person: str) -> ir.IntegerValue:
+def count_over(person: str) -> types.IntegerValue:
     """How many rows have the same person, for every row."""
     import ibis
 
     return ibis._.count().over(ibis.window(group_by=person))
 
 
-def rank_over(person: str, order: Sequence[str]) -> ir.IntegerValue:
+def rank_over(person: str, order: Sequence[str]) -> types.IntegerValue:
     """The place of a row among those of its person, from 0, in the order of some columns."""
     import ibis
 
     return ibis.row_number().over(ibis.window(group_by=person, order_by=list(order)))
 
 
-def beside(table: ir.Table, key: str, keys: Integers, columns: Mapping[str, Array]) -> ir.Table:
+def beside(
+    table: types.Table, key: str, keys: Integers, columns: Mapping[str, Array]
+) -> types.Table:
     """A table with further columns of public numbers, which are handed over by the keys of rows.
 
     Rows with another key are left out.
@@ -168,9 +170,9 @@ def beside(table: ir.Table, key: str, keys: Integers, columns: Mapping[str, Arra
 
 
 def sum_groups(
-    table: ir.Table, keys: Sequence[str], sums: Mapping[str, ir.Value]
-) -> dict[str, list[float]]:
-    """The result of a grouped query by its columns, as arrays.
+    table: types.Table, keys: Sequence[str], sums: Mapping[str, types.Value]
+) -> dict[str, UserData]:
+    """The result of a grouped query by its columns, as arrays of Arrow.
 
     Parameters
     ----------
@@ -185,17 +187,19 @@ def sum_groups(
     query = table.group_by(list(keys)).aggregate(**sums) if keys else table.aggregate(**sums)
     with quiet_failures():
         found = query.to_pyarrow()
-    return {name: found[name].to_pylist() for name in [*keys, *sums]}
+        return {name: found[name].combine_chunks() for name in [*keys, *sums]}
 
 
-def integers(values: Sequence[float]) -> Integers:
-    """Whole numbers of a result, to the last digit."""
-    return np.array([int(value) for value in values], dtype=np.int64)
+def integers(values: UserData) -> Integers:
+    """Whole numbers of a result, to the last digit; 0 where one is missing."""
+    with quiet_failures():
+        return np.asarray(values.cast("int64").fill_null(0).to_numpy(), dtype=np.int64)
 
 
-def floats(values: Sequence[float]) -> Array:
+def floats(values: UserData) -> Array:
     """Numbers of a result."""
-    return np.array([float(value) for value in values], dtype=np.float64)
+    with quiet_failures():
+        return np.asarray(values.cast("float64").to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -209,7 +213,7 @@ class DatabaseTable:
 
     """
 
-    table: ir.Table = field(repr=False)
+    table: types.Table = field(repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -239,4 +243,4 @@ class DatabaseTable:
         """How many rows there are."""
         import ibis
 
-        return int(sum_groups(self.table, (), {"rows": ibis._.count()})["rows"][0])
+        return int(sum_groups(self.table, (), {"rows": ibis._.count()})["rows"][0].as_py())

@@ -134,7 +134,7 @@ class Database:
         with self.write() as connection:
             exclude_others(connection)
             if _revision(connection, versions) != newest:
-                _upgrade(connection, scripts, versions)
+                upgrade(connection, scripts, versions)
 
     @property
     def file(self) -> Path | None:
@@ -270,14 +270,21 @@ def exclude_others(connection: Connection) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(7042016)"))
 
 
-def _upgrade(connection: Connection, scripts: str, versions: str) -> None:
-    from alembic import command
+def upgrade(connection: Connection, scripts: str, versions: str, revision: str = "head") -> None:
+    """Bring tables to a revision, in the transaction of the connection."""
     from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
 
     config = Config()
     config.set_main_option("script_location", scripts)
-    config.attributes |= {"connection": connection, "version_table": versions}
-    command.upgrade(config, "head")
+    folder = ScriptDirectory.from_config(config)
+
+    with EnvironmentContext(
+        config, folder, fn=lambda found, _: folder._upgrade_revs(revision, found)
+    ) as context:
+        context.configure(connection=connection, version_table=versions)
+        context.run_migrations()
 
 
 def _revision(connection: Connection, versions: str) -> str | None:

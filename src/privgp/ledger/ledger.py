@@ -4,7 +4,6 @@ import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 from sqlalchemy import Connection, select
@@ -18,15 +17,6 @@ from privgp.ledger.filter import decimal
 from privgp.ledger.signing import SigningKey, check_entries
 from privgp.privacy.budget import check_budget
 from privgp.storage.codec import fingerprint
-
-
-class Export(TypedDict):
-    """A ledger as values for JSON."""
-
-    ledger: str
-    version: int
-    units: str
-    accounts: list[dict[str, object]]
 
 
 class Ledger:
@@ -186,7 +176,7 @@ class Ledger:
         """Whether an older copy of the database would be found."""
         return self.anchor is not None and self.anchor.path.exists()
 
-    def export(self) -> Export:
+    def export(self) -> dict[str, object]:
         """All accounts and entries, as values for JSON; of answers only their hashes."""
         with self.database.read() as connection:
             accounts = _accounts(connection)

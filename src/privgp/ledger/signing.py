@@ -88,7 +88,7 @@ def check_entries(entries: list[Entry], public_pem: str) -> None:
     ----------
     entries
         Of one account, oldest first. The first ones may have no signature, being older than the key, but
-        not all: whoever cannot sign could have replaced them.
+        not all: anyone who cannot sign could have replaced them.
     public_pem
         The public key, as PEM.
 

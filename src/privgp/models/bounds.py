@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from privgp.gp.measurement import Measurement
 from privgp.ledger.account import Account
 from privgp.models.spending import generator
 from privgp.plan.bins.points import REPLACED, count_bounds
@@ -127,7 +127,7 @@ def private_bounds(
         simulated=random_state is not None,
     )
 
-    def learn(measured: Any) -> PrivateBounds:
+    def learn(measured: Measurement) -> PrivateBounds:
         half = 0.5 * bounds[1]
         found = read_bounds(measured.values + half, ends, rows, float(epsilon), share, low)
         return PrivateBounds(*found, float(share), promised, receipts[0])
@@ -189,7 +189,9 @@ def read_bounds(
     return float(ends[min(max(first - 1, 0), len(ends) - 2)]), high
 
 
-def check_question(epsilon: float, share: Any, low: Any, smallest: Any, largest: Any) -> None:
+def check_question(
+    epsilon: float, share: float, low: float | None, smallest: float, largest: float
+) -> None:
     """Refuse arguments of ``private_bounds`` that are wrong whatever the values are."""
     check_budget(epsilon, 0.0, pure=True)
     if not isinstance(share, Real) or not 0.0 < float(share) < 1.0:

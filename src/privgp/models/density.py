@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -16,8 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.published import Published, with_assumptions
-from privgp.models.rows.fit import domain, private_inputs, row_count
-from privgp.models.rows.planned import PublicRows, bind_plan, from_inputs_alone, verify_plan
+from privgp.models.rows.fit import (
+    PublicRows,
+    bind_plan,
+    domain,
+    from_inputs_alone,
+    private_inputs,
+    row_count,
+    verify_plan,
+)
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.points import LEAST_TOLD, PointBins, bins_of, locate_exposure
 from privgp.plan.build import Question
@@ -104,6 +111,8 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         The number of points, which is public.
 
     """
+
+    _unnamed: ClassVar[str] = "points per unit"
 
     _: KW_ONLY
     x_bounds: Bounds | Mapping[str, Any] | None = None
@@ -304,7 +313,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         from privgp.pictures.curves import plot_release
 
         check_is_fitted(self)
-        output = self._released.label("points per unit") if output is None else output
+        output = self._released.label(self._unnamed) if output is None else output
         released = on_paper(self, function_picture(self._released, output, False), points)
         return plot_release(released, ax, figure)
 

@@ -22,11 +22,12 @@ from privgp.models.rows.fit import (
     Given,
     Tallied,
     fit_columns,
+    from_inputs_alone,
     plan_for_rows,
     private_count,
     public_rows,
+    with_column_names,
 )
-from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import ONCE, measure_further
 from privgp.plan.inputs.arguments import Beside, check_exposure, check_output_shares, check_weights

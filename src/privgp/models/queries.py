@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from html import escape
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -29,11 +29,11 @@ from privgp.tables.table import absent, columns_by_name, frame_of
 from privgp.types import Array, Column, RandomState, Table, UserData
 
 
-def model_html(name: str, release: Release) -> str:
-    """A table of what an estimator of this name released."""
+def model_html(name: str, release: Release, unnamed: str) -> str:
+    """A table of what an estimator of this name released; ``unnamed``: an output without a name."""
     promise, asked = release.guarantee, release.parameters
     called: Any = release.facts.called or {}
-    outputs = ", ".join(release.output_names or (called.get("name", "output"),))
+    outputs = ", ".join(release.output_names or (called.get("name", unnamed),))
     facts: dict[str, object] = {"output": outputs}
     if "units" in called:
         facts["units"] = called["units"]
@@ -47,8 +47,7 @@ def model_html(name: str, release: Release) -> str:
         "delta": f"{promise.delta:g}",
         "protects": promise.unit,
     }
-    if release.spent:
-        facts["rows"] = sum(each.rows for each in release.spent)
+    facts["rows"] = release.facts.statement(release)["data"]["rows"]
     return facts_table(name, facts, simulation=promise.is_simulation)
 
 
@@ -149,6 +148,7 @@ def _read_rows(
 class Queries:
     """Draws, tables, thresholds and averages of what a model released."""
 
+    _unnamed: ClassVar[str] = "output"
     if TYPE_CHECKING:
         _released: Release
         feature_names_in_: Any
@@ -329,7 +329,7 @@ class Queries:
         name = type(self).__name__
         if "_released" not in vars(self):
             return f"<pre>{escape(repr(self))}</pre>"
-        return model_html(name, self._released)
+        return model_html(name, self._released, self._unnamed)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         """The same, as notebooks ask for it."""

@@ -263,6 +263,8 @@ def plot_areas(
     coverage: float,
     about: tuple[float, float, str, bool],
     figure: Figure | None = None,
+    *,
+    degrees: bool = False,
 ) -> Figure:
     """Draw both maps.
 
@@ -280,11 +282,15 @@ def plot_areas(
         Epsilon, delta, who is protected, and whether it is a simulation.
     figure
         To draw into; a new one by default.
+    degrees
+        Whether coordinates are longitudes and latitudes, which have other lengths on the ground.
 
     """
     points = np.concatenate([ring for rings in areas for polygon in rings for ring in polygon])
     (west, south), (east, north) = points.min(axis=0), points.max(axis=0)
-    shape = float(np.clip((north - south) / max(east - west, 1e-300), 0.3, 1.6))
+    middle = np.clip(np.abs(south + north) / 2.0, 0.0, 80.0) if degrees else 0.0
+    aspect = 1.0 / np.cos(np.radians(middle))
+    shape = float(np.clip(aspect * (north - south) / max(east - west, 1e-300), 0.3, 1.6))
     figure = style.new_figure(3.0 * shape + 1.4) if figure is None else figure
     panels = figure.subplots(1, 2, sharex=True, sharey=True)
     paths = [_path(rings) for rings in areas]
@@ -296,7 +302,7 @@ def plot_areas(
         drawn = PathCollection(paths, cmap=cmap, norm=norm, edgecolors="white", linewidths=0.5)
         drawn.set_array(values)
         ax.add_collection(drawn)
-        ax.set(xlim=(west, east), ylim=(south, north), aspect="equal", xticks=[], yticks=[])
+        ax.set(xlim=(west, east), ylim=(south, north), aspect=aspect, xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         bar = figure.colorbar(ScalarMappable(norm, cmap), ax=ax, location="bottom", pad=0.02)
         bar.ax.xaxis.set_major_locator(MaxNLocator(4))

@@ -329,8 +329,10 @@ MARKS = {"D": "Diamonds", AT_TARGETS: "Circles"}
 
 def name_of_mark(artist: Artist) -> str:
     """What a kind of mark is called in a sentence, such as "Dots"."""
-    mark = artist.get_marker() if isinstance(artist, Line2D) else artist.get_label()
-    return MARKS.get(str(mark), "Dots")
+    if not isinstance(artist, Line2D):
+        return MARKS.get(str(artist.get_label()), "Dots")
+    plain = "Orange dots" if artist.get_color() == VERMILION else "Dots"
+    return MARKS.get(str(artist.get_marker()), plain)
 
 
 def label_curves(ax: Axes) -> list[Artist]:

@@ -16,7 +16,7 @@ from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.designs.earlier import Earlier
-from privgp.plan.designs.residuals import residuals_for
+from privgp.plan.designs.stages import residuals_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.inputs.inputs import Inputs

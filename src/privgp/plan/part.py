@@ -15,7 +15,7 @@ from privgp.plan import accuracy
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.designs.earlier import Earlier, EarlierRecords
 from privgp.plan.designs.noise_aware import Certificate
-from privgp.plan.designs.residuals import Residuals, scatters_of
+from privgp.plan.designs.stages import Residuals, scatters_of
 from privgp.plan.features import FeatureRecords
 from privgp.plan.inputs.arguments import Exposures, check_bounds
 from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
@@ -297,7 +297,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and (not public or len(part.functionals.nodes) <= asked.most_nodes)
         and len(strategy.matrix) == len(part.functionals.weights)
         and (not public or sums == asked.outcome().functions * len(strategy.matrix))
-        and (strategy.energy_weight == 0.0 or asked.asks()["squares"])
+        and (strategy.energy_weight == 0.0 or asked.outcome().column)  # points have no squares
         and (names is None or len(names) == asked.inputs_of(columns))
         and part.targets.shape == (targets, columns)
         and weights.shape == (targets,)
@@ -310,7 +310,6 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
 
 
 def _has_scatter(part: Part, asked: Parameters) -> bool:
-    """Whether outputs are numbers in memory that scatter about a posterior, from one bound to the other."""
+    """Whether outputs are numbers that scatter about a posterior, from one bound to the other."""
     plain = asked.outcome().has_squares and part.unbiased is None
-    tally = getattr(part.strategy, "tally", None)
-    return plain and part.strategy.change >= WHOLE and tally is None
+    return plain and part.strategy.change >= WHOLE

@@ -62,7 +62,6 @@ class Strategy(Protocol):
     matrix : B, the weights of what is summed
     rows : how many outputs, records or people there are; public
     distinct_inputs : how many public ones; None if they are private or not counted
-    holds_rows : whether it holds all that a plan is made from: the rows, or a declared domain
     size : how many numbers are measured
     change : by how much a person changes an output in [-1, 1] at most
 
@@ -80,8 +79,6 @@ class Strategy(Protocol):
     def rows(self) -> int: ...
     @property
     def distinct_inputs(self) -> int | None: ...
-    @property
-    def holds_rows(self) -> bool: ...
     @property
     def size(self) -> int: ...
     @property
@@ -123,7 +120,6 @@ Change = Annotated[float, Within(np.finfo(float).tiny, WHOLE)]  # of an output i
 class Sums:
     """Sums, the energy last where it has a weight, under noise of one std: how they are read."""
 
-    holds_rows: ClassVar[bool] = True
     private_inputs: ClassVar[bool] = False
     energy_weight: float
     change: Change = WHOLE

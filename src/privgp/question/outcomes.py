@@ -107,6 +107,8 @@ class Outcome(ABC):
     column : bool
         Whether a column of the table holds it.
     wording : Wording
+    exposure : str, optional
+        The name of the public column that counts are counted over.
 
     """
 
@@ -116,11 +118,7 @@ class Outcome(ABC):
     scatters: ClassVar[bool] = True
     column: ClassVar[bool] = True
     wording: ClassVar[Wording] = NUMBER_WORDING
-
-    @property
-    def exposure(self) -> str | None:
-        """The name of the public column that counts are counted over."""
-        return None
+    exposure: str | None = None
 
     @property
     def functions(self) -> int:

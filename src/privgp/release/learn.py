@@ -22,7 +22,6 @@ from privgp.plan.labels import LABEL_VARIANCE, latent_prior
 from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan, split_numbers
-from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.answers import AtTargets, outcomes_of
 from privgp.release.parts import Function, Part, answer_of, bin_counts
@@ -38,7 +37,7 @@ from privgp.release.spendings import (
     combine_guarantees,
 )
 from privgp.storage.codec import fingerprint
-from privgp.types import Array, Integers, UserData
+from privgp.types import Array, Integers
 
 Models = tuple[Hyperparameters, ...]
 
@@ -131,9 +130,9 @@ def learn_release(
         numbers = part.kind.read_measurement(part, numbers)
         known = None if before is None else before.parts[place]
         so_far = () if before is None else before.parts[place].so_far(before.guarantee)
-        spent = (*so_far, *spendings_of(part.strategy, part, numbers, guarantee, batch, inputs))
+        spent = (*so_far, measurement_record(part, numbers, guarantee, batch, inputs))
         functions = own.outcome().functions
-        each = as_one(spent, functions) if spent else numbers.parts(functions)
+        each = as_one(spent, functions)
         drawn.append((part, own, each, spent, known))
     total = guarantee if before is None else combine_guarantees(drawn[0][3])
     note(total)
@@ -269,79 +268,16 @@ def _(strategy: Features, measurement: Measurement, noise_std: float) -> Records
     return RecordsAtPoints.of(strategy, measurement, noise_std)
 
 
-@singledispatch
-def spendings_of(
-    strategy: Any,
-    plan: PlanPart,
-    measured: Measurement,
-    guarantee: Guarantee,
-    batch: int,
-    inputs: UserData = None,
-) -> tuple[Spending, ...]:
-    """A measurement as later ones need it; none where there can be no later ones."""
-    return ()
-
-
-@spendings_of.register
-def _(
-    strategy: OutputSums,
-    plan: PlanPart,
-    measured: Measurement,
-    guarantee: Guarantee,
-    batch: int,
-    inputs: Any = None,
-) -> tuple[Spending, ...]:
-    people, weights = strategy.people, strategy.row_weights
-    # rows as they are, where they were gathered in cells
-    rows = plan.inputs[strategy.index] if inputs is None else inputs
-    mark = weights_mark(strategy.sample_weights)
-    known = {
-        "fingerprint": fingerprints(rows, people, strategy.expected)[0] + mark,
-        "people": strategy.people_count,
-        "row_weights": None if np.all(weights == 1.0) else weights,
-        **_of_all(strategy, measured, guarantee, batch),
-    }
-    if plan.unbiased is not None:
-        return (TargetsSpending(**known, sums=sums_of(plan)),)
-    return (Spending(**known),)
-
-
-def sums_of(plan: PlanPart) -> str:
-    """The fingerprint of what is measured for values at targets, and of how it is read."""
-    assert plan.unbiased is not None
-    return fingerprint(plan.strategy.matrix, plan.targets, plan.unbiased.reconstruction)
-
-
-@spendings_of.register(Bins)
-@spendings_of.register(Features)
-def _(
-    strategy: Any,
-    plan: PlanPart,
-    measured: Measurement,
-    guarantee: Guarantee,
-    batch: int,
-    inputs: Any = None,
-) -> tuple[Spending, ...]:
-    found = RecordsSpending(
-        fingerprint="",
-        people=strategy.people_count,
-        row_weights=None,
-        strategy=strategy,
-        counts=measured.counts,
-        gram=measured.gram,
-        centre=measured.centre,
-        **_of_all(strategy, measured, guarantee, batch),
-    )
-    return (found,)
-
-
-def _of_all(
-    strategy: Any, measured: Measurement, guarantee: Guarantee, batch: int
-) -> dict[str, Any]:
-    """What is kept of every measurement."""
-    return {
+def measurement_record(
+    plan: PlanPart, measured: Measurement, guarantee: Guarantee, batch: int, inputs: Array | None
+) -> Spending:
+    """A measurement as later ones need it. ``inputs``: rows as they are, where they were gathered in
+    cells."""
+    strategy: Any = plan.strategy
+    known: dict[str, Any] = {
         "batch": batch,
         "rows": strategy.rows,
+        "people": strategy.people_count,
         "values": measured.values,
         "noise_std": measured.noise_std,
         "energy": measured.energy,
@@ -349,6 +285,25 @@ def _of_all(
         "is_laplace": bool(measured.laplace.all()),
         "guarantee": guarantee,
     }
+    if plan.kind.private_inputs:
+        found = {name: getattr(measured, name) for name in ("counts", "gram", "centre")}
+        known |= {"fingerprint": "", "row_weights": None}
+        return RecordsSpending(**known, **found, strategy=strategy)
+    rows = plan.inputs[strategy.index] if inputs is None else inputs
+    row_weights, mark = strategy.row_weights, weights_mark(strategy.sample_weights)
+    known |= {
+        "fingerprint": fingerprints(rows, strategy.people, strategy.expected)[0] + mark,
+        "row_weights": None if np.all(row_weights == 1.0) else row_weights,
+    }
+    if plan.unbiased is not None:
+        return TargetsSpending(**known, sums=sums_of(plan))
+    return Spending(**known)
+
+
+def sums_of(plan: PlanPart) -> str:
+    """The fingerprint of what is measured for values at targets, and of how it is read."""
+    assert plan.unbiased is not None
+    return fingerprint(plan.strategy.matrix, plan.targets, plan.unbiased.reconstruction)
 
 
 def weights_mark(weights: Array | None) -> str:

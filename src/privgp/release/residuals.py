@@ -16,7 +16,7 @@ from privgp.gp.arithmetic import one_thread
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.plan.designs.residuals import REACH, Residuals
+from privgp.plan.designs.stages import REACH, Residuals
 from privgp.plan.part import Part
 from privgp.types import Array
 

@@ -15,15 +15,16 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from privgp.errors import LedgerError, LedgerUnreachable
-from privgp.server import api, pages
+from privgp.server import api, releases
 from privgp.server.errors import Refused, first_line
-from privgp.server.functions import api as functions
 from privgp.server.guard import Guard
 from privgp.server.jobs.answers import Answers
 from privgp.server.jobs.predictors import Predictors
 from privgp.server.jobs.worker import Worker
+from privgp.server.service import Service
 from privgp.server.settings import Settings
 from privgp.server.shapes import TAGS, tag_of
+from privgp.server.views import pages
 from privgp.server.work import Work
 
 # The framework could send requests and errors, and what they quote, to where the environment points.
@@ -58,16 +59,16 @@ def application(settings: Settings) -> FastAPI:
         lifespan=run_worker,
         telemetry=SILENT,
     )
-    made.state.service = api.Service(settings, work.store, work, worker, predictors)
-    for route in (*api.router.routes, *functions.router.routes):
+    made.state.service = Service(settings, work.store, work, worker, predictors)
+    for route in (*api.router.routes, *releases.router.routes):
         if isinstance(route, APIRoute):
             route.tags = [tag_of(route.path)]
     made.include_router(api.router)
-    made.include_router(functions.router)
+    made.include_router(releases.router)
     made.include_router(pages.router)
     made.mount("/static", pages.static)
     if settings.oidc_issuer:
-        from privgp.server.oidc import add_sign_in
+        from privgp.server.views.oidc import add_sign_in
 
         add_sign_in(made, settings)
     made.add_exception_handler(Refused, _answer_refusal)

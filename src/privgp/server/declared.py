@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,10 +20,10 @@ from privgp.plan.inputs.inputs import OPTIONS
 from privgp.question.outcomes import BY_LIKELIHOOD, CLASSIFIER, REGRESSOR
 from privgp.question.parameters import TABLE
 from privgp.question.rules import LABELS, ONE, SEVERAL, check_column_roles, check_rules
-from privgp.server import reading
-from privgp.server.errors import Refused, first_line
+from privgp.server.errors import Refused, explain
 from privgp.server.settings import Settings
 from privgp.server.shapes import add_example
+from privgp.server.store import tables
 from privgp.tables.kinds import KINDS, ColumnKinds
 from privgp.types import Array, Pair
 from privgp.vault.labels import class_texts
@@ -231,6 +232,10 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def path(self, settings: Settings) -> Path:
         return settings.tables / self.table
 
+    def digest(self, settings: Settings) -> str:
+        """SHA-256 of the table."""
+        return hashlib.sha256(self.path(settings).read_bytes()).hexdigest()
+
     @classmethod
     def from_store(cls, kept: Mapping[str, object]) -> Self:
         """As it was registered; earlier versions took inputs without bounds for public ones."""
@@ -242,9 +247,11 @@ class Declared(DatasetFields):  # type: ignore[misc]
         """The account of the ledger that its releases are charged to."""
         return self.account or self.name
 
-    def public_part(self) -> dict[str, object]:
-        """What everybody with a key for it may know: all but where the table lies."""
-        return dict(self.model_dump(mode="json", exclude={"table"}, exclude_none=True))
+    def public_part(self, *, names: bool) -> dict[str, object]:
+        """What everybody with a key for it may know: all but where the table lies and, without
+        ``names``, the name of the dataset whose budget it shares."""
+        hidden = {"table"} if names else {"table", "account"}
+        return dict(self.model_dump(mode="json", exclude=hidden, exclude_none=True))
 
     @property
     def columns(self) -> ColumnKinds | None:
@@ -285,7 +292,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def all_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, object], Any]:
         """What ``fit`` of a model takes: inputs, people and exposures by name, and outputs. What is wrong
         with any of it is never told."""
-        with reading.hide_problems():
+        with tables.hide_problems():
             t = open_table(str(path), self.inputs, self.outputs, self.groups, None, self.exposure)
             beside = Aside(t.exposure)
             X, y, people, over = columns_to_fit(model, t.inputs, t.output, t.groups, beside)
@@ -294,7 +301,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def public_columns(self, model: Published, path: Path) -> tuple[Any, dict[str, object]]:
         """What ``plan`` of a model takes: inputs, or the number of records where inputs are private, and
         people and exposures by name."""
-        with reading.hide_problems():
+        with tables.hide_problems():
             t = open_table(str(path), self.inputs, None, self.groups, None, self.exposure)
             X, people, over = columns_to_plan(model, t.inputs, t.groups, Aside(t.exposure))
         return X, _arguments(people, over.exposure)
@@ -306,7 +313,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
             return None
         model = self.usual_model()
         X, _ = self.public_columns(model, path)
-        with reading.hide_problems():
+        with tables.hide_problems():
             return rows_to_plan(model, X)[1]
 
     def check(self, settings: Settings) -> None:
@@ -314,15 +321,13 @@ class Declared(DatasetFields):  # type: ignore[misc]
         path = self.path(settings)
         if not path.is_file() or path.is_symlink():
             raise Refused(422, "There is no such table in the server's folder.")
-        reading.check_table(path, settings)
-        try:
+        tables.check_table(path, settings)
+        with explain(ValueError):
             model = self.usual_model()
             for one in model._alone() if self.outcome == SEVERAL else (model,):
                 asked = one if self.x_bounds is None else records_to_plan(one)
                 private = domain_of(asked)
                 asked._question(len(self.inputs if private is None else domain(private)))
-        except ValueError as problem:
-            raise Refused(422, first_line(problem)) from None
         self.all_columns(model, path)
 
 

@@ -10,7 +10,6 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from anyio import CancelScope
@@ -20,9 +19,12 @@ from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from privgp.errors import LedgerUnreachable
-from privgp.server.jobs.turns import Busy, Turns
+from privgp.server.errors import Refused
+from privgp.server.jobs.turns import BUSY, Turns
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row, Store, Who
+from privgp.server.store.keys import Who
+from privgp.server.store.schema import Row
+from privgp.server.store.store import Store
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -33,17 +35,10 @@ COOKIES = {False: "privgp", True: "__Host-privgp"}  # without TLS, and with it
 OWN = b"x-privgp"  # a header that pages of other hosts cannot send
 FROM = b"sec-fetch-site"  # by which browsers tell whose page sent a request
 OURS = (b"same-origin", b"none")  # pages of another port or a sister host are "same-site"
-OPEN = {
-    "/health",
-    "/openapi.json",
-    "/signin",
-    "/signin/oidc",
-    "/signin/oidc/callback",
-    "/static/page.css",
-}
+SIGN_IN = "/signin", "/signin/oidc", "/signin/oidc/callback"
+OPEN = {"/health", "/openapi.json", "/static/page.css", *SIGN_IN}
 UPLOADS = ("/api/tables", "/updates")
 UNKNOWN = "@"  # before the address of a caller without a key
-BUSY = "The server is busy: try again in a moment."
 NO_KEY = "Give a valid key: Authorization: Bearer KEY."
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -57,6 +52,7 @@ HEADERS = {
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
 }
+TLS_ONLY = {b"strict-transport-security": b"max-age=31536000"}
 SOON = {"retry-after": "1"}
 MORE = {401: {"www-authenticate": "Bearer"}, 429: SOON, 503: SOON}
 KEPT = {b"cache-control": b"private, max-age=3600"}  # scripts and styles, for an hour
@@ -70,20 +66,13 @@ LONGEST_LENGTH = 20  # digits
 log = logging.getLogger("privgp.server")
 
 
-class TooLarge(Exception):
-    """The body of a request is larger than it may be."""
-
-
-class TooSlow(Exception):
-    """The body of a request did not come in time."""
-
-
 class Gone(Exception):
     """The client went away."""
 
 
 class Request:
-    """One request: its body within its limits, and what was sent of the answer.
+    """One request: its body within its limits, and its answer, which is kept until its turn is over, as
+    somebody may read slowly.
 
     Parameters
     ----------
@@ -95,15 +84,16 @@ class Request:
 
     def __init__(self, settings: Settings, path: str, receive: Receive, send: Send) -> None:
         self._headers = {**HEADERS, **(KEPT if path.startswith("/static/") else {})}
+        self._headers |= TLS_ONLY if settings.secure else {}
         self.is_upload = path == UPLOADS[0] or path.endswith(UPLOADS[1])
         self.most = settings.max_upload_bytes if self.is_upload else settings.max_body_bytes
         self.too_large = f"The request is larger than {self.most} bytes."
         self._receive, self._send = receive, send
         self._last = asyncio.get_running_loop().time() + settings.body_seconds
         self._body: bytes | None = None
-        self._read, self._complete, self._started = 0, False, False
+        self._read, self._complete = 0, False
+        self._answer: list[Message] = []
         self.status = GONE
-        self._problem: type[Exception] | None = None
 
     async def read_body(self) -> None:
         """Read the whole body, for ``receive`` to hand out."""
@@ -122,24 +112,28 @@ class Request:
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        if self._problem is not None:  # whatever the application made of it
-            raise self._problem
         if message["type"] == "http.response.start":
-            self._started, self.status = True, message["status"]
             there = {name for name, _ in message["headers"]}
             added = [pair for pair in self._headers.items() if pair[0] not in there]
             message = {**message, "headers": [*message["headers"], *added]}
-        await self._send(message)
+        self._answer.append(message)
+
+    async def send_answer(self) -> None:
+        """Send all that the application answered."""
+        for message in self._answer:
+            self.status = message.get("status", self.status)
+            await self._send(message)
 
     async def refuse(self, status: int, sentence: str) -> None:
-        """Answer with one sentence, unless an answer has begun."""
-        if not self._started:
-            self._problem = None
+        """Answer with one sentence, unless an answer was sent."""
+        if self.status == GONE:
             await self.reply(JSONResponse({"error": sentence}, status, MORE.get(status)))
 
     async def reply(self, response: Response) -> None:
         """Answer with what the guard itself has to say."""
+        self._answer = []
         await response({"type": "http"}, self.receive, self.send)
+        await self.send_answer()
 
     async def cancel_if_gone(self, scope: CancelScope) -> None:
         """Cancel what is done for a client that goes away."""
@@ -151,13 +145,11 @@ class Request:
             async with asyncio.timeout_at(None if self._complete else self._last):
                 message = await self._receive()
         except TimeoutError:
-            self._problem = TooSlow
-            raise TooSlow from None
+            raise Refused(408, "The request came too slowly.") from None
         self._complete = not message.get("more_body", False)
         self._read += len(message.get("body", b""))
         if self._read > self.most:
-            self._problem = TooLarge
-            raise TooLarge
+            raise Refused(413, self.too_large)
         return message
 
 
@@ -260,13 +252,15 @@ class Guard:
     @contextmanager
     def _place(self, owner: str, anonymous: bool) -> Iterator[bool]:
         """Whether one more request is accepted. Neither one key nor all who have none get more than
-        half of the places, so that others find one."""
+        half of the places, and every key gets one, whatever others do."""
         half = -(-self.settings.max_requests // 2)
         own = self.settings.max_requests_per_key if anonymous else half
         room = self._accepted.total() < self.settings.max_requests and self._accepted[owner] < own
         if anonymous:
             unknown = sum(n for name, n in self._accepted.items() if name.startswith(UNKNOWN))
             room = room and unknown < half
+        else:
+            room = room or not self._accepted[owner]
         self._accepted[owner] += int(room)
         try:
             yield room
@@ -314,31 +308,32 @@ class Guard:
                 await refuse(503, BUSY)
 
     async def _answer(self, scope: Message, request: Request, owner: str) -> None:
-        """Hand the request on when it is its owner's turn. A body that is slow has no turn meanwhile;
-        tables, which go to the disk as they come, have their own turns."""
+        """Hand the request on when it is its owner's turn. A client that sends or reads slowly has no
+        turn meanwhile; tables, which go to the disk as they come, have their own turns."""
         try:
             if request.is_upload:
                 await self._hand_on(scope, request, self._uploads, owner)
-                return
-            await request.read_body()
-            cancelling = CancelScope()
-            watching = asyncio.create_task(request.cancel_if_gone(cancelling))
-            try:
-                with cancelling:
-                    await self._hand_on(scope, request, self._turns, owner)
-            finally:
-                watching.cancel()
-        except Busy:
-            await request.refuse(503, BUSY)
-        except TooSlow:
-            await request.refuse(408, "The request came too slowly.")
-        except TooLarge:
-            await request.refuse(413, request.too_large)
+            else:
+                await self._hand_on_whole(scope, request, owner)
+            await request.send_answer()
+        except Refused as refused:
+            await request.refuse(refused.status, refused.sentence)
         except Gone:
             pass
         except Exception as problem:  # whose text might quote anything
             log.error("a request failed: %s", type(problem).__name__)
             await request.refuse(500, "The server failed unexpectedly.")
+
+    async def _hand_on_whole(self, scope: Message, request: Request, owner: str) -> None:
+        """Hand a request on once its body is there, until its client goes away."""
+        await request.read_body()
+        cancelling = CancelScope()
+        watching = asyncio.create_task(request.cancel_if_gone(cancelling))
+        try:
+            with cancelling:
+                await self._hand_on(scope, request, self._turns, owner)
+        finally:
+            watching.cancel()
 
     async def _hand_on(self, scope: Message, request: Request, turns: Turns, owner: str) -> None:
         async with turns.turn(owner, self.settings.max_wait_seconds):
@@ -364,5 +359,4 @@ class Guard:
         token = cookies.get(COOKIES[self.settings.secure], "")
         if not token:
             return self.store.who("")  # looked for like any other
-        found = self.store.who_has_session(token)
-        return None if found is None else replace(found, by_cookie=True)
+        return self.store.who_has_session(token)

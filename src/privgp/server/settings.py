@@ -42,18 +42,11 @@ class Settings(BaseSettings):
 
     data: Path = about(Path("privgp-server"), "folder of private tables and states")
     ledger: str | None = about(None, "URL of the ledger; default: an SQLite file in `data`")
-    signing_key: Path | None = about(
-        None, "Ed25519 key that signs the ledger's entries; default: a file in `data`"
-    )
+    signing_key: Path | None = about(None, "key that signs the ledger; default: a file in `data`")
     metrics_token: str | None = about(
-        None,
-        "text that `/metrics` asks for; default: there are no metrics",
-        min_length=16,
-        repr=False,
+        None, "password of `/metrics`; default: there are no metrics", min_length=16, repr=False
     )
-    address: str = about(
-        "", "where people find the server: `https://` and its name", pattern=ORIGIN
-    )
+    address: str = about("", "the server's address: `https://` and its name", pattern=ORIGIN)
     oidc_issuer: str = about("", "OpenID Connect provider that people sign in at", pattern=ORIGIN)
     oidc_client_id: str = about("", "what the provider calls this server")
     oidc_client_secret: str = about("", "password of this server at the provider", repr=False)
@@ -68,25 +61,15 @@ class Settings(BaseSettings):
     max_body_bytes: PositiveInt = about(2**20, "size of any other request")
     max_rows: PositiveInt = about(100_000, "rows of a table")
     max_columns: PositiveInt = about(1_000, "columns of a table")
-    max_expanded_bytes: PositiveInt = about(
-        256 * 2**20, "size of a Parquet table once it is decompressed"
-    )
-    max_exact_rows: PositiveInt = about(
-        2_000, "rows of a table that is planned without inducing inputs"
-    )
+    max_expanded_bytes: PositiveInt = about(256 * 2**20, "size of a decompressed Parquet table")
+    max_exact_rows: PositiveInt = about(2_000, "rows of a table planned without inducing inputs")
     max_points: PositiveInt = about(10_000, "points of one prediction")
-    max_function_points: PositiveInt = about(
-        500, "points of one request to a whole function or to paths"
-    )
-    max_function_total: PositiveInt = about(
-        4_000, "points of all requests to a function without inducing inputs"
-    )
+    max_function_points: PositiveInt = about(500, "points of one request to a function or paths")
+    max_function_total: PositiveInt = about(4_000, "points ever answered without inducing inputs")
     max_jobs_per_key: PositiveInt = about(20, "jobs of one key that wait or run")
     max_job_seconds: PositiveFloat = about(600.0, "duration of one job")
     max_requests: PositiveInt = about(100, "requests accepted at once")
-    max_requests_per_key: PositiveInt = about(
-        6, "requests of one key processed at once; others wait"
-    )
+    max_requests_per_key: PositiveInt = about(6, "requests of one key processed at once")
     max_wait_seconds: PositiveFloat = about(5.0, "time that a request waits for its turn")
     threads: PositiveInt = about(8, "requests processed at once")
     predictors: int = about(2, "processes that predict; 0: the server predicts itself", ge=0)
@@ -156,7 +139,7 @@ class Settings(BaseSettings):
 
     @property
     def url(self) -> str:
-        return self.ledger or f"sqlite:///{self.data / 'ledger.db'}"
+        return self.ledger or f"{SQLITE}{self.data / 'ledger.db'}"
 
     @property
     def key_file(self) -> Path:
@@ -174,10 +157,13 @@ class Settings(BaseSettings):
         return self.data / "states"
 
     def create_folders(self) -> None:
-        """Make the folders, which nobody but the server's user may open, whatever the umask is."""
+        """Make the folders and the ledger in them, which nobody but the server's user may open, whatever
+        the umask is."""
         for folder in (self.data, self.tables, self.states):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.chmod(0o700)
+        if self.ledger is None:
+            Path(self.url.removeprefix(SQLITE)).touch(0o600)
 
 
 @contextmanager

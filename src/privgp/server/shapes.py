@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Annotated, Literal
 
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
+
+from privgp.privacy.guarantee import Guarantee
 
 Number = Annotated[str, Field(description="an identifier", examples=["0f3c" * 8])]
 Moment = Annotated[str, Field(description="in UTC, ISO 8601; empty: never")]
@@ -225,9 +229,25 @@ class Values(Shape):
     values: Annotated[list[float] | list[list[float]], Field(description="of paths, one list each")]
 
 
-def answers(model: type[BaseModel]) -> dict[int | str, dict[str, type[BaseModel]]]:
-    """The documented answer of an endpoint that writes its JSON itself."""
-    return {200: {"model": model}}
+def file_of(kind: str) -> type[Response]:
+    """A response of this media type, for /openapi.json."""
+    return type("File", (Response,), {"media_type": kind})
+
+
+def download(data: bytes, name: str, kind: str) -> Response:
+    """A file to be kept under a name."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type=kind, headers=headers)
+
+
+def budget_of(guarantee: Guarantee) -> dict[str, float]:
+    """What was spent."""
+    return {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
+
+
+def only(row: Mapping[str, object], model: type[BaseModel]) -> dict[str, object]:
+    """The columns of a row that an answer has."""
+    return {name: row[name] for name in model.model_fields if name in row}
 
 
 TAGS = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import socket
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from privgp.server.app import application
 from privgp.server.declared import Declared
 from privgp.server.settings import Settings
-from privgp.server.store.store import ANALYST, CUSTODIAN
+from privgp.server.store.keys import ANALYST, CUSTODIAN
 
 DEMO = "diabetes"
 MOST_HEADERS = 32 * 1024  # bytes
@@ -58,7 +57,8 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP/1.1 on a connection that is closed if the headers of a request do not come in time."""
+    """HTTP/1.1 on a connection that is closed if the headers of a request do not come in time, or if
+    nobody reads its answer."""
 
     seconds: float = Settings.model_fields["header_seconds"].default
 
@@ -70,13 +70,21 @@ class TimedProtocol(H11Protocol):
         super().on_response_complete()
         self._wait_for_headers()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stuck = self.loop.call_later(self.seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stuck.cancel()
+
     def _wait_for_headers(self) -> None:
         self.loop.call_later(self.seconds, self._close_if_idle, self.cycle)
 
     def _close_if_idle(self, before: RequestResponseCycle | None) -> None:
-        """Close a connection on which no request began since the last one."""
-        if self.cycle is before and not self.transport.is_closing():
-            self.transport.close()
+        """Close a connection on which no request began since the last one, read or not."""
+        if self.cycle is before and (before is None or before.response_complete):
+            self.transport.abort()
 
 
 def listen(made: FastAPI, place: socket.socket) -> None:
@@ -117,5 +125,4 @@ def _register_demo(made: FastAPI, settings: Settings) -> None:
     outputs = pl.Series(declared.title, people.target)
     table.select(declared.inputs).with_columns(outputs).write_csv(path)
     service.work.ledger.open(declared.name, declared.epsilon, declared.delta)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    service.store.add_dataset(declared.model_dump(mode="json"), digest)
+    service.store.add_dataset(declared.model_dump(mode="json"), declared.digest(settings))

@@ -24,15 +24,16 @@ from privgp.models.bounds import private_bounds
 from privgp.models.load import estimator_for, pack_model, unpack_model
 from privgp.models.published import Published
 from privgp.models.rows.tables import rehearsal_inputs
-from privgp.models.rows.updates import check_updatable
+from privgp.models.rows.updates import MEASURED, check_updatable
 from privgp.plan.accuracy import expected_std
 from privgp.plan.plan import Plan, pack_plan, unpack_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.server.declared import LARGEST, Declared, PlanAsked
-from privgp.server.errors import Refused, first_line
-from privgp.server.functions import keeper as functions
+from privgp.server.errors import Refused, explain, first_line
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row, Store
+from privgp.server.store import functions
+from privgp.server.store.schema import Row
+from privgp.server.store.store import Store
 from privgp.types import Array
 
 PLAN, RELEASE, UPDATE, FUNCTION = "plan", "release", "update", "function"
@@ -41,6 +42,7 @@ STOPPED = (
     "The release stopped half-way: ask again with the same Idempotency-Key. What was charged is not "
     "charged twice."
 )
+MEASURED_AGAIN = "These rows were measured already: an update needs new people. Nothing was spent."
 CURVE = 60  # points along every input that a plan states its intervals at
 
 
@@ -79,12 +81,8 @@ class Work:
 
     def run(self, job: Row, step: Step) -> str:
         """Carry a job out; the number of what it made."""
-        kinds = {
-            PLAN: self._plan,
-            RELEASE: self._release,
-            UPDATE: self._update,
-            FUNCTION: self._function,
-        }
+        made = self._plan, self._release, self._update, self._function
+        kinds = dict(zip((PLAN, RELEASE, UPDATE, FUNCTION), made, strict=True))
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return kinds[job["kind"]](job, self.declaration_of(job["dataset"]), step)
@@ -137,11 +135,9 @@ class Work:
             most = f"{self.settings.max_exact_rows:,}"
             raise Refused(422, f"More than {most} rows: give a number of inducing inputs.")
         step(0.1, "Planning")
-        try:
+        with explain(ValueError, ArithmeticError, NotImplementedError):  # all of it is public
             plan = model.plan(X, **others)
             told = _plan_summary(plan, declared, asked, step)
-        except (ValueError, ArithmeticError, NotImplementedError) as problem:  # all of it is public
-            raise Refused(422, first_line(problem)) from None
         guarantee = model._guarantee(plan)
         self.store.add_plan(
             id=job["id"], dataset=job["dataset"], key=job["key"], told=json.dumps(told),
@@ -168,16 +164,21 @@ class Work:
     def _update(self, job: Row, declared: Declared, step: Step) -> str:
         previous = self.store.any_release(job["asked"]["release"])
         data = self.read_release(previous)
-        try:
+        with explain(ValueError):
             check_updatable(unpack_model(data))
-        except ValueError as problem:
-            raise Refused(422, first_line(problem)) from None
         step(0.1, "Reading the table")
         trial = unpack_model(data).set_params(hyperparameters="fixed", random_state=0)
-        X, others, y = declared.all_columns(trial, self.settings.tables / job["asked"]["table"])
+        path = self.settings.tables / job["asked"]["table"]
+        if not path.is_file():
+            raise Refused(422, "The table of this update was deleted: start another one.")
+        X, others, y = declared.all_columns(trial, path)
         step(0.3, "Rehearsing with simulated values")
         values = trial._rehearsal_outputs(len(X))
-        pack_model(trial.update(rehearsal_inputs(trial, X), values, **others))
+        try:
+            pack_model(trial.update(rehearsal_inputs(trial, X), values, **others))
+        except ValueError as problem:  # about public columns: these are nobody's values
+            told = MEASURED_AGAIN if str(problem) == MEASURED else first_line(problem)
+            raise Refused(422, told) from None
 
         def draw(account: Keyed) -> Any:
             return unpack_model(data).set_params(ledger=account).update(X, y, **others)

@@ -17,7 +17,7 @@ from privgp.tables.texts import use_decimal_points
 
 ENDINGS = (".csv", ".parquet")
 FilePath = str | os.PathLike[str]
-BATCH = 2**16  # rows that are read at a time
+READ = 2**20  # rows that are read at a time: files hold groups of many rows, which are read whole
 PATTERN = re.compile(r"[*?\[]")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how programs name the folder of rows without one
 PARTITION = re.compile(r"([^=/\\]+)=([^=/\\]*)")
@@ -129,7 +129,7 @@ class Files:
         return pl.concat(read)
 
     def batches(
-        self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = BATCH
+        self, wanted: Sequence[str], first: int = 0, stop: int | None = None, size: int = READ
     ) -> Iterator[tuple[int, str, pl.DataFrame]]:
         """The rows of a range in order.
 

@@ -160,6 +160,7 @@ class Number:
     def range_of(self, coordinates: Array) -> str:
         """How far points reach, in words; empty for kinds with no ends."""
         low, high = self.cells(self.ends(self.back(coordinates)).T)[0]
+        low, high = (f"{each:.7g}" if isinstance(each, float) else each for each in (low, high))
         return f"{self.names[0]} from {low} to {high}"
 
     def describe_bounds(self) -> str:

@@ -249,22 +249,16 @@ def columns_by_name(table: UserData) -> dict[str, UserData]:
     return found
 
 
-def frame_like(table: UserData, columns: Mapping[str, object]) -> IntoDataFrame:
-    """A data frame of these columns, of the library that the table is of, or of polars."""
-    backend: IntoBackend[EagerAllowed] = "polars"
-    with suppress(TypeError):  # it is a mapping, or a stream that was read
-        of = nw.from_native(table).implementation
-        backend = of if of in (*KNOWN, nw.Implementation.PYARROW) else backend
-    frame: nw.DataFrame[IntoDataFrame] = nw.from_dict(dict(columns), backend=backend)
-    return frame.to_native()
-
-
 def frame_of(columns: Mapping[str, object], like: UserData = None) -> IntoDataFrame:
-    """A data frame of these columns: of the library of the table that it is about; where that is an
-    array, of pandas, or of polars if pandas is not installed."""
-    if like is not None and not isinstance(like, np.ndarray | Sequence):
-        return frame_like(like, columns)
-    backend: IntoBackend[EagerAllowed] = "pandas" if find_spec("pandas") else "polars"
+    """A data frame of these columns: of the library of the table that it is about, or of polars; where that
+    is an array, of pandas, or of polars if pandas is not installed."""
+    backend: IntoBackend[EagerAllowed] = "polars"
+    if like is None or isinstance(like, np.ndarray | Sequence):
+        backend = "pandas" if find_spec("pandas") else backend
+    else:
+        with suppress(TypeError):  # it is a mapping, or a stream that was read
+            of = nw.from_native(like).implementation
+            backend = of if of in (*KNOWN, nw.Implementation.PYARROW) else backend
     frame: nw.DataFrame[IntoDataFrame] = nw.from_dict(dict(columns), backend=backend)
     return frame.to_native()
 

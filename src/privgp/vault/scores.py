@@ -6,14 +6,14 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_regressor
 
 from privgp.gp.arithmetic import UNIT_ROUNDOFF
-from privgp.types import Array, Table, UserData
+from privgp.types import Array, Cells, Predicts, Table, UserData
 from privgp.vault.validate import check_roles
 from privgp.vault.values import (
     column,
@@ -27,6 +27,9 @@ from privgp.vault.values import (
     numbers,
     plain,
 )
+
+LossFunction = Callable[[Cells, Cells], object]  # of one output and one prediction, an array each
+Numeric = TypeVar("Numeric", float, Array)
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,8 @@ class Questions:
     """
 
     rows: int
-    record: Callable[[int], Any] = field(repr=False)
-    table: Any = field(repr=False, default=None)
+    record: Callable[[int], UserData] = field(repr=False)
+    table: UserData = field(repr=False, default=None)
 
 
 def check_questions(X: Table) -> Questions:
@@ -68,7 +71,7 @@ def check_questions(X: Table) -> Questions:
         raise ValueError("X_val must be a table of numbers and texts, a row per record.") from None
 
 
-def predict_records(model: Any, questions: Questions) -> Any:
+def predict_records(model: Predicts, questions: Questions) -> Cells | list[object]:
     """The predictions for each record: an array or a list, (records,) or (records, values).
 
     All at once if the types of table and model allow it, otherwise record by record.
@@ -114,7 +117,7 @@ def _questions(X: UserData) -> Questions:
     return Questions(len(rows), lambda i: _one_row(rows[i]))
 
 
-def _one_row(cells: list[float | str]) -> Any:
+def _one_row(cells: list[float | str]) -> Cells:
     kind = object if any(isinstance(cell, str) for cell in cells) else np.float64
     return np.array([cells], dtype=kind)
 
@@ -169,7 +172,7 @@ class Loss:
 
     """
 
-    kind: str | Callable[[Any, Any], Any]
+    kind: str | LossFunction
     low: float
     high: float
 
@@ -183,13 +186,13 @@ class Loss:
         """How far apart the bounds are."""
         return self.high - self.low
 
-    def score(self, share: Any) -> Any:
+    def score(self, share: Numeric) -> Numeric:
         """From a mean loss in [0, 1] to a score, larger for better: accuracy, or minus the loss."""
         best = 1.0 if self.kind == "accuracy" else -self.low
         return best - self.width * share
 
 
-def make_loss(kind: Any, bounds: Any = None) -> Loss:
+def make_loss(kind: UserData, bounds: UserData = None) -> Loss:
     """A loss with its bounds: (0, 1) for accuracy (a wrong label costs 1), else they are declared.
 
     Parameters
@@ -240,7 +243,7 @@ class Validation:
     """
 
     X: Questions
-    y: Any = field(repr=False)
+    y: UserData = field(repr=False)
     loss: Loss
 
     @property
@@ -286,7 +289,7 @@ def check_validation(X: UserData, y: UserData, loss: Loss) -> Validation:
     return Validation(inputs, outputs, loss)
 
 
-def mean_loss(model: object, validation: Validation) -> float:
+def mean_loss(model: Predicts, validation: Validation) -> float:
     """The mean loss of a model on the validation records, scaled to [0, 1]: private until noised.
 
     Parameters
@@ -307,7 +310,7 @@ def mean_loss(model: object, validation: Validation) -> float:
     return min(1.0, math.fsum(losses) / validation.rows)
 
 
-def record_losses(y: UserData, predictions: Any, loss: Loss) -> Array:
+def record_losses(y: UserData, predictions: object, loss: Loss) -> Array:
     """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,). Private.
 
     Each is made of its own output and prediction, a given function being called with one record
@@ -319,7 +322,7 @@ def record_losses(y: UserData, predictions: Any, loss: Loss) -> Array:
     with np.errstate(all="ignore"):
         if loss.kind == "squared_error":
             values = np.square(_numbers(each) - numbers(y))
-        elif loss.kind == "absolute_error":
+        elif isinstance(loss.kind, str):
             values = np.abs(_numbers(each) - numbers(y))
         else:
             values = _one_at_a_time(y, each, loss.kind)
@@ -337,7 +340,7 @@ def score_sensitivity(rows: int) -> float:
     return 1.0 / rows * (1.0 + 2.0 * UNIT_ROUNDOFF) + 5.0 * UNIT_ROUNDOFF
 
 
-def _one_value_each(predictions: object, rows: int, *, several: bool) -> Any:
+def _one_value_each(predictions: object, rows: int, *, several: bool) -> Cells | list[object]:
     """Predictions, one for each record; where there are ``several`` (probabilities), a row each."""
     try:
         each, _ = column(predictions)
@@ -348,7 +351,7 @@ def _one_value_each(predictions: object, rows: int, *, several: bool) -> Any:
     return each
 
 
-def _one_at_a_time(y: UserData, predictions: Any, function: Any) -> Array:
+def _one_at_a_time(y: UserData, predictions: Cells | list[object], function: LossFunction) -> Array:
     values = np.empty(len(y))
     for i in range(len(y)):
         try:
@@ -361,12 +364,12 @@ def _one_at_a_time(y: UserData, predictions: Any, function: Any) -> Array:
     return values
 
 
-def _alone(value: object) -> Any:
+def _alone(value: object) -> Cells:
     """An array of one record's value, of the type that this value has."""
     return np.asarray([value])
 
 
-def _numbers(predictions: Any) -> Array:
+def _numbers(predictions: Cells | list[object]) -> Array:
     """Predictions as numbers; one that is missing is none."""
     try:
         if is_plain(predictions):
@@ -376,7 +379,7 @@ def _numbers(predictions: Any) -> Array:
         raise ValueError("the model's predictions must be numbers.") from None
 
 
-def _all_finite(outputs: Any) -> bool:
+def _all_finite(outputs: UserData) -> bool:
     if is_plain(outputs):
         return outputs.dtype.kind != "f" or bool(np.all(np.isfinite(outputs)))
     return all(is_finite(value) for value in outputs)

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from secrets import SystemRandom
 
 import numpy as np
 from opendp import measurements
@@ -22,7 +22,7 @@ from privgp.gp.surrogate import Hyperprior, Surrogate
 from privgp.plan.search.folds import Dealt, Trial
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import Fold, KusnerConstants, ResidualBound, selection_scale
-from privgp.types import Array, Integers, Pair, Random
+from privgp.types import Array, Integers, Pair, Predicts, Random, UserData
 from privgp.vault.labels import shares_of_each
 from privgp.vault.measure import add_noise
 from privgp.vault.scores import Validation, mean_loss, score_sensitivity
@@ -89,7 +89,11 @@ def choose(
 
 
 def choose_by_validation(
-    method: str, models: Sequence[Any], validation: Validation, epsilon: float, rng: Random = None
+    method: str,
+    models: Sequence[Predicts],
+    validation: Validation,
+    epsilon: float,
+    rng: Random = None,
 ) -> int:
     """Which model has the least mean loss on private validation records: its index.
 
@@ -109,7 +113,7 @@ def choose_by_validation(
 
 def choose_by_residuals(
     method: str,
-    y: Any,
+    y: UserData,
     bounds: Pair,
     candidates: Iterable[Candidate],
     people: Integers | None,
@@ -137,7 +141,7 @@ def choose_by_residuals(
 
 
 def root_utilities(
-    y: Any, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
+    y: UserData, bounds: Pair, candidates: Iterable[Candidate], people: Integers | None = None
 ) -> tuple[Array, float]:
     """``-sqrt(||R u||^2 + noise^2)`` of every candidate (private); their sensitivity (public).
 
@@ -163,6 +167,29 @@ def root_utilities(
     return np.array(utilities), largest
 
 
+def shuffle(data: Sealed, rng: Random = None) -> Sealed:
+    """The same rows in an order that is drawn at random, so that theirs says nothing.
+
+    Parameters
+    ----------
+    data
+        Private: (X, y), sealed.
+    rng
+        Generator of a simulation; None for the randomness that protects.
+
+    """
+    inputs, values = unseal(data)
+    order = random_order(len(values), rng)
+    return Sealed((inputs[order], values[order]), len(values))
+
+
+def random_order(rows: int, rng: Random = None) -> Integers:
+    """A permutation of the row numbers, each as likely as every other."""
+    if rng is not None:
+        return rng.permutation(rows)
+    return np.array(SystemRandom().sample(range(rows), rows))
+
+
 def choose_by_blocks(
     method: str,
     data: Sealed,
@@ -178,7 +205,7 @@ def choose_by_blocks(
     method, epsilon, rng
         As in ``privgp.vault.select.choose``.
     data
-        Private: (X, y), sealed.
+        Private: (X, y), sealed and shuffled.
     dealt
         How rows become blocks.
     trials
@@ -272,7 +299,7 @@ def _errors(X: Array, u: Array, trial: Trial, rows: int, half: float) -> Iterato
 
 
 def measure_loss(
-    model: object, validation: Validation, noise: GaussianNoise, rng: Random = None
+    model: Predicts, validation: Validation, noise: GaussianNoise, rng: Random = None
 ) -> float:
     """The mean loss, scaled to [0, 1], plus noise: spends this step's share of the budget.
 
@@ -304,7 +331,7 @@ class Objective:
 
     """
 
-    train: Callable[[int], Any]
+    train: Callable[[int], Predicts]
     validation: Validation
     prior_mean: float
     prior_std: float

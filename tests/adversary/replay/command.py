@@ -352,6 +352,14 @@ COMMANDS: dict[str, Lines] = {
         f"search grid t.csv --output cost {AGES} --epsilon 4 --delta 1e-5 --lengthscales 5,20 "
         "--method exponential --folds 2 -o r.privgp", *CURVE,
     ), {"cost": (2500.0, 5000.0)}),
+    "grid, blocks of records": Lines((
+        f"search grid t.csv --inputs age {PRIVATE} --x-bounds 0 100 --epsilon 4 --delta 1e-5 "
+        "--lengthscales 5,20 --noise-std 500 --method permute-and-flip --blocks 2 -o r.privgp", *CURVE,
+    ), {"age": (30.0, 80.0), "cost": (0.0, 5000.0)}),
+    "grid, blocks of labels": Lines((
+        "search grid t.csv --inputs age --output ill --classes no,yes --epsilon 4 --delta 1e-5 "
+        "--lengthscales 5,20 --method exponential --blocks 2 -o r.privgp", *CURVE,
+    ), {"ill": ("no", "yes")}),
     "bayes, measured": Lines(
         (f"{SEARCH} --output cost --method measured --state s.search -o r.json",), {"cost": (2500.0, 5000.0)}
     ),

@@ -33,7 +33,7 @@ from privgp.release.certificate.wording import guideline
 from privgp.server import api, guard
 from privgp.server.app import _answer_refusal, _error
 from privgp.server.jobs.answers import predict_points
-from privgp.server.views.page import certificate_context
+from privgp.server.views.published import certificate_context
 from privgp.storage import archive
 from tests.adversary.mechanisms import FoundBounds
 from tests.adversary.replay.freezing import modules

@@ -19,12 +19,12 @@ from fastapi.testclient import TestClient
 
 from privgp.models.load import unpack_model
 from privgp.privacy.guarantee import Event, Guarantee
-from privgp.server import api, pages
+from privgp.server import api, releases
 from privgp.server.app import application
-from privgp.server.functions import api as functions
-from privgp.server.functions.asked import ESTIMATORS
+from privgp.server.functions import ESTIMATORS
 from privgp.server.jobs.child import carry_out
 from privgp.server.jobs.process import SHARED, End
+from privgp.server.views import pages
 from tests.adversary.replay.leaving import Left, of_content
 from tests.adversary.replay.tables import ENDS, table_with
 from tests.ledger import promises
@@ -35,7 +35,7 @@ PLAN = {"epsilon": 4.0, "delta": 1e-5, "hyperparameters": "fixed"}
 DECLARED = {"name": NAME, "inputs": ["age"], "epsilon": 9.0, "delta": 1e-4}
 ROUTES = [
     (method, route.path)
-    for router in (api.router, functions.router, pages.router)
+    for router in (api.router, releases.router, pages.router)
     for route in router.routes
     for method in route.methods  # type: ignore[attr-defined]
 ]

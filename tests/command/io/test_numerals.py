@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import output_column, read_inputs
-from privgp.command.io.kinds import split_names
+from privgp.command.io.columns import output_column, read_inputs, split_names
 from privgp.errors import TableError
 from privgp.tables.cells import input_columns
 from privgp.tables.source import Form, load, open_source

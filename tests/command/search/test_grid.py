@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -16,6 +17,18 @@ from tests.command.running import BUDGET, COLUMNS, assert_one_sentence, assert_r
 ONE = ["--inputs", "age", "--output", "cost"]
 GRID = ["--lengthscales", "5,20,60", "--noise-std", "100,800"]
 METHODS = ("measurement", "permute-and-flip", "exponential")
+
+
+def refuse_spending(patch: Any, problem: Exception) -> None:
+    """Let a search fail that is no rehearsal, which has a seed and simulated values."""
+    fit = PrivateGridSearchCV.fit
+
+    def spend(search: PrivateGridSearchCV, *given: Any, **more: Any) -> Any:
+        if search.random_state is None:
+            raise problem
+        return fit(search, *given, **more)
+
+    patch.setattr(PrivateGridSearchCV, "fit", spend)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -60,6 +73,75 @@ def test_a_kernel_may_be_given(visits, tmp_path):
     assert load(out).noise_variance_ == pytest.approx(4e4)
 
 
+@pytest.fixture(scope="module")
+def sales(tmp_path_factory) -> Path:
+    """Enough rows for blocks, in the order of a private input."""
+    rng = np.random.default_rng(0)
+    age = np.sort(rng.uniform(0.0, 100.0, 200))
+    cost = np.clip(2500.0 + 2000.0 * np.sin(age / 10.0) + rng.normal(0.0, 300.0, 200), 0.0, 5000.0)
+    path = tmp_path_factory.mktemp("sales") / "sales.csv"
+    pl.DataFrame({"age": age, "cost": cost, "high": np.where(cost > 2500, "yes", "no")}).write_csv(
+        path
+    )
+    return path
+
+
+FREE = ["--inputs", "age", "--epsilon", "6", "--delta", "1e-5", "--lengthscales", "0.1,10,1000"]
+RECORDS = [
+    *FREE, "--output", "cost", "--bounds", "0", "5000", "--noise-std", "300", "--protect", "records",
+    "--x-bounds", "0", "100", "--method", "permute-and-flip",
+]  # fmt: skip
+LABELS = [*FREE, "--output", "high", "--classes", "no,yes", "--method", "exponential"]
+
+
+@pytest.mark.parametrize("asked", [RECORDS, LABELS], ids=["records", "labels"])
+def test_records_and_labels_are_compared_by_blocks(sales, tmp_path, asked):
+    out = tmp_path / "chosen.privgp"
+    done = run("search", "grid", sales, *asked, "--blocks", 8, "--seed", 1, "--json", "-o", out)
+    assert done.code == 0, done
+    told = json.loads(done.out)
+    assert told["candidates"][told["chosen"]]["lengthscale"] == [10.0]
+    guarantee = load(out).guarantee_
+    assert (guarantee.epsilon, guarantee.delta) == (6.0, 1e-5)
+    assert "on 8 blocks of the rows" in guarantee.mechanism
+    assert guarantee.pure_epsilons[0] == pytest.approx(0.3 * 6.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--method", "measurement"], "permute-and-flip"),
+        (["--folds", "5"], "--folds does not go with records and labels"),
+        (["--groups", "high"], "--groups does not go with records and labels"),
+        (["--blocks", "51"], "--blocks"),
+        (["--noise-std", "0"], "--noise-std"),
+        (["--x-bounds", "5", "5"], "--x-bounds"),
+    ],
+)
+def test_bad_input_of_blocks_is_refused_before_anything_is_spent(
+    sales, tmp_path, arguments, words, monkeypatch
+):
+    refuse_spending(monkeypatch, AssertionError("budget was spent"))
+    given = instead([*RECORDS, "-o", str(tmp_path / "a.privgp")], arguments)
+    assert_refused(run("search", "grid", sales, *given), words)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_blocks_are_for_records_and_labels(visits, tmp_path):
+    given = [
+        *ONE,
+        *BUDGET,
+        *GRID,
+        "--method",
+        "exponential",
+        "--blocks",
+        4,
+        "-o",
+        tmp_path / "a.privgp",
+    ]
+    assert_refused(run("search", "grid", visits, *given), "--blocks does not go with numbers")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -94,10 +176,7 @@ def test_a_kernel_may_be_given(visits, tmp_path):
 def test_bad_input_is_refused_before_anything_is_spent(
     visits: Path, tmp_path: Path, arguments: list[str], words: str, monkeypatch: Any
 ) -> None:
-    def spend(*_: Any, **__: Any) -> None:
-        raise AssertionError("budget was spent")
-
-    monkeypatch.setattr(PrivateGridSearchCV, "fit", spend)
+    refuse_spending(monkeypatch, AssertionError("budget was spent"))
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     given = ["--lengthscales", "5,20", "-o", "a.privgp"]
@@ -115,10 +194,7 @@ def test_an_existing_file_is_kept(visits, tmp_path):
 
 
 def test_a_failure_after_spending_says_so(visits, tmp_path, monkeypatch):
-    def fail(*_: Any, **__: Any) -> None:
-        raise RuntimeError("no room left for 73591")
-
-    monkeypatch.setattr(PrivateGridSearchCV, "fit", fail)
+    refuse_spending(monkeypatch, RuntimeError("no room left for 73591"))
     result = run("search", "grid", visits, *ONE, *BUDGET, *GRID, "-o", tmp_path / "a.privgp")
     assert_one_sentence(result, code=1)
     assert "as spent" in result.err

@@ -16,12 +16,12 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
+from papers.shared.varah import falls_with_distance
 from privgp import PosteriorPaths, PrivateFunction
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.kind import ULPS
 from privgp.gp.kernels.proved import (
     exponential_rate,
-    falls_with_distance,
     least_value,
     rounding_error,
     values_by_differences,

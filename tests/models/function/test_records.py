@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, RationalQuadratic
 
@@ -158,6 +159,8 @@ def test_it_is_drawn_over_its_domain_and_shows_no_record():
     figure = made.plot(output="height")
     (axes,) = figure.axes
     assert axes.get_xlim() == (0.0, 10.0)
-    assert "public inputs" not in [text.get_text() for text in figure.legends[0].get_texts()]
+    shown = [text.get_text() for text in figure.findobj(Text)]
+    assert "released function" in shown
+    assert "public inputs" not in shown
     drawn = np.concatenate([line.get_xydata().ravel() for line in axes.lines])
     assert np.abs(X[:, :1] - drawn[np.isfinite(drawn)]).min() > 1e-9

@@ -28,7 +28,6 @@ from privgp import (
 from privgp.gp.inference.linked import Outcomes
 from privgp.gp.links import LOGIT
 from privgp.models import published
-from privgp.models.rows.fit import NOTHING
 from privgp.plan import build
 from privgp.plan.plan import plan_of_parts
 from privgp.release.certificate import certificate, page, validate
@@ -312,7 +311,7 @@ def test_a_plan_behind_a_link_knows_what_was_measured(kind, monkeypatch):
     model, batch = made(kind, epsilon=5.0, mechanism="laplace")
     model.fit(*batch(0))
     Z, y = batch(1, 61)
-    unknowing = deepcopy(model).set_params(epsilon=2.0)._plan(Z, None, NOTHING, Z).strategy
+    unknowing = deepcopy(model).set_params(epsilon=2.0)._plan_table(Z, None).strategy
     other = deepcopy(model.set_params(epsilon=2.0))
     model.update(Z, y)
     monkeypatch.setattr(build, "best_sums", lambda task, law: unknowing)

@@ -8,12 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.gaussian_process.kernels import RBF, ExpSineSquared, Matern
 
+from papers.shared.varah import separated_dominance
 from privgp.gp.priors import collapse
 from privgp.plan.functions.outputs import (
     FunctionModel,
     dominance,
     inducing_limit,
-    separated_dominance,
     varah_limit,
 )
 

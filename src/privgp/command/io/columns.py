@@ -1,41 +1,192 @@
-"""From columns of a table to inputs, people and outputs. Private columns go to the vault."""
+"""Columns of a table: what options or a file say that inputs are, and how columns become inputs and
+outputs. Private columns go to the vault."""
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
-from privgp.command.io.kinds import kinds_by_name, split_names
 from privgp.command.io.screen import Step
 from privgp.models.spending import names_of
-from privgp.plan.inputs.arguments import (
-    AnyBounds,
-    are_several,
-    check_bounds,
-    check_output_shares,
-    output_bounds,
-)
 from privgp.plan.inputs.inputs import Inputs
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR, check_classes
-from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns
+from privgp.tables.kinds import KINDS, Category, ColumnKinds, level
+from privgp.tables.parser import list_names
 from privgp.tables.source import Form, Source, load, open_source
 from privgp.types import Array, Cells
 from privgp.vault.table import column_values, complete_rows, seal_rows
 from privgp.vault.validate import column_labels
 
 Rows = pl.DataFrame | Array
-PrivateValues = (
-    Array | Cells | pl.DataFrame | None
-)  # numbers, labels, several columns; of points none
+# Numbers, labels, or several columns of numbers; of points none.
+PrivateValues = Array | Cells | pl.DataFrame | None
 PLAINLY = ", such as 1250.5, without units or other signs"
+FORM = (
+    "--x-bounds must be such as when=2024-01-01:2024-12-31,lat=51.3:51.7, or --x-bounds LO HI once for "
+    "each input that has bounds, in their order."
+)
+
+
+def split_names(text: str, option: str = "--inputs") -> list[str]:
+    """The names in --inputs, such as 'age,bmi', or in another option."""
+    names = split_list(text)
+    if not all(names):
+        raise Refusal(f"{option} must be names of columns separated by commas, such as age,bmi.")
+    for name in names:
+        if names.count(name) > 1:
+            raise Refusal(f"{option} names the column '{name}' twice.")
+    return names
+
+
+def columns_from_options(
+    inputs: Sequence[str],
+    dates: str | None,
+    categories: str | None,
+    places: str | None,
+    periodic: str | None,
+    booleans: str | None,
+    crs: str | None,
+    numbers: str | None = None,
+) -> ColumnKinds | None:
+    """``columns`` of a model from the options --dates, --categories, --places, --periodic, --booleans
+    and --numbers."""
+    columns: dict[str | tuple[str, ...], str | tuple[str, object]] = {}
+    columns |= dict.fromkeys(_names(dates, "--dates"), "date")
+    columns |= dict.fromkeys(_names(numbers, "--numbers"), "number")
+    columns |= dict.fromkeys(_names(booleans, "--booleans"), "boolean")
+    for entry in _names(categories, "--categories"):
+        name, equals, levels = entry.partition("=")
+        if equals and not all(levels.split("|")):
+            raise Refusal("--categories must be such as region or region=north|south.")
+        columns[name] = ("category", levels.split("|")) if equals else "category"
+    for entry in _names(periodic, "--periodic"):
+        name, _, period = entry.partition("=")
+        try:
+            columns[name] = ("periodic", float(period))
+        except ValueError:
+            raise Refusal(
+                "--periodic must name columns with their periods, such as hour=24."
+            ) from None
+    place = tuple(_names(places, "--places"))
+    if place:
+        if len(place) != 2:
+            raise Refusal(
+                "--places must name two columns: latitude and longitude, such as lat,lon."
+            )
+        columns[place] = ("place", crs)
+    elif crs is not None:
+        raise Refusal("--crs is for --places only.")
+    mentioned = [name for key in columns for name in (key if isinstance(key, tuple) else (key,))]
+    for name in mentioned:
+        if name not in inputs:
+            raise Refusal(f"'{name}' is not among the --inputs, {list_names(inputs)}.")
+        if mentioned.count(name) > 1:
+            raise Refusal(f"The column '{name}' is said to be two things.")
+    return columns or None
+
+
+def kinds_of(columns: Inputs | ColumnKinds | None) -> dict[str, str]:
+    """The kind of every column, from ``columns`` of a model or from what its file says."""
+    if columns is None:
+        return {}
+    if isinstance(columns, Inputs):
+        return {name: each.kind for each in columns.columns for name in each.names}
+    return {
+        name: said if isinstance(said, str) else said[0]
+        for key, said in columns.items()
+        for name in (key if isinstance(key, tuple) else (key,))
+    }
+
+
+def levels_of(columns: Inputs | ColumnKinds | None) -> dict[str, list[str]]:
+    """The levels of the categories, from ``columns`` of a model or from what its file says."""
+    if columns is None:
+        return {}
+    if isinstance(columns, Inputs):
+        categories = [each for each in columns.columns if isinstance(each, Category)]
+        return {each.names[0]: [*each.levels] for each in categories}
+    return {
+        str(key): [level(each) for each in said[1]]
+        for key, said in columns.items()
+        if said[0] == "category" and isinstance(said[1], list)
+    }
+
+
+def kinds_by_name(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
+    """What the columns of these names are, which replace those in the model's file."""
+    if inputs is None:
+        return None
+    known = kinds_of(inputs)
+    return dict(zip(names, (known[name] for name in inputs.names), strict=True))
+
+
+def bounds_by_name(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, str]]:
+    """The ends of every private input that has bounds, as they were written. ``kinds``: of all inputs."""
+    bounded = [name for name, kind in kinds.items() if KINDS[kind].bounded]
+    entries = [entry.rpartition("=") for entry in ",".join(words).split(",")] if words else []
+    names = [name.strip() for name, equals, _ in entries if equals]
+    if names and len(names) < len(entries):
+        raise Refusal(FORM)
+    if not names:
+        names = bounded[: len(entries)] + ["?"] * (len(entries) - len(bounded))
+    if sorted(names) != sorted(bounded):
+        raise Refusal(
+            "--x-bounds must have one range for each input that has bounds, "
+            f"{list_names(bounded)}: bounds that the private inputs are known to lie in, chosen without "
+            "looking at them."
+        )
+    given = dict(zip(names, (said for *_, said in entries), strict=True))
+    return {name: _ends(given[name], kinds[name]) for name in bounded}
+
+
+def _ends(said: str, kind: str) -> tuple[str, str]:
+    """Both ends of ``LO:HI``, which may be times with their own colons."""
+    parts = [part.strip() for part in said.split(":")]
+    halves = [(":".join(parts[:k]), ":".join(parts[k:])) for k in range(1, len(parts))]
+    found = [pair for pair in halves if all(_is(end, kind) for end in pair)]
+    if len(found) != 1:
+        raise Refusal(FORM)
+    return found[0]
+
+
+def _is(end: str, kind: str) -> bool:
+    """Whether a text is an end of a range: a date for dates, a number for all others."""
+    column = KINDS["date" if kind == "date" else "number"](("",))
+    try:
+        column.numbers([np.array([end], dtype=object)])
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def split_list(text: str) -> list[str]:
+    """Names between commas; one that has a comma itself must be in double quotes."""
+    if '"' not in text:
+        return [name.strip() for name in text.split(",")]
+    try:
+        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+    except csv.Error:
+        raise Refusal("Names of columns must have no line breaks.") from None
+
+
+def _names(text: str | None, option: str) -> list[str]:
+    if text is None:
+        return []
+    names = split_list(text)
+    if not all(names):
+        raise Refusal(f"{option} must be names of columns separated by commas.")
+    bare = [name.partition("=")[0] for name in names]
+    if len({*bare}) != len(bare):
+        raise Refusal(f"{option} names a column twice.")
+    return names
 
 
 class Fitted(Protocol):
@@ -173,182 +324,3 @@ def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.Dat
     with refuse_on(sentence, ValueError):
         seal_rows(frame, inputs)
     return frame.select(inputs.names)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The private column of a request: a number in every row, between declared bounds.
-
-    Attributes
-    ----------
-    rule : str
-        What rules call it.
-    estimator : str
-        The name of the class that learns it.
-    hides_inputs : str
-        The option by which inputs are private, too.
-    in_parts : bool
-        Whether tables in several files are read in parts for it.
-    numeric : bool
-        Whether its cells are numbers.
-    declared : str
-        What is declared of it.
-    classes : tuple of str, optional
-        Its declared classes.
-    bounds : (low, high), or one such pair per column
-
-    """
-
-    rule: ClassVar[str] = ONE
-    estimator: ClassVar[str] = REGRESSOR
-    hides_inputs: ClassVar[str] = "--protect records"
-    in_parts: ClassVar[bool] = True
-    numeric: ClassVar[bool] = True
-    declared: ClassVar[str] = "bounds"
-    classes: ClassVar[tuple[str, ...] | None] = None
-    bounds: AnyBounds = ()
-
-    def names(self, output: str | None) -> list[str]:
-        """The private columns that --output names."""
-        return [] if output is None else [output]
-
-    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
-        """What pictures call the output, and its units; None where that is not known."""
-        return name, units
-
-    def check_output(self, output: str | None) -> None:
-        """Refuse a release without an output."""
-        if output is None:
-            raise Refusal("Missing option '--output': give it, or --density for points.")
-
-    def check(self, names: Sequence[str], missing: str) -> None:
-        """Refuse what is declared wrongly, whatever the file holds. ``missing``: what is done with rows
-        where a value is missing."""
-        with refuse_questions():
-            check_bounds("--bounds", self.bounds)
-
-    def check_rules(self, given: Mapping[str, object]) -> None:
-        """Refuse parameters and columns that do not go together."""
-        check_rules(given, self.rule)
-
-    def check_single_error(self) -> None:
-        """Refuse to look for an epsilon by one error where there are several."""
-
-    def arguments(self) -> dict[str, object]:
-        """What the estimator is told of it."""
-        return {"y_bounds": self.bounds}
-
-    def private_values(
-        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> PrivateValues:
-        """The private values. ``choice``: what else the column may hold."""
-        return output_column(frame, names[0], source, choice)
-
-
-@dataclass(frozen=True)
-class SeveralNumbers(Numbers):
-    """A private number in each of several columns. ``shares``: of the budget, as they were given."""
-
-    rule: ClassVar[str] = SEVERAL
-    in_parts: ClassVar[bool] = False
-    shares: str | None = None
-
-    def names(self, output: str | None) -> list[str]:
-        return [] if output is None else split_names(output, "--output")
-
-    def check(self, names: Sequence[str], missing: str) -> None:
-        with refuse_questions():
-            pairs = output_bounds(self.bounds)
-        if names and len(pairs) != len(names):
-            raise Refusal(
-                f"--bounds is given for {len(pairs)} outputs, but --output names "
-                f"{plural(len(names), 'column')}."
-            )
-        self.arguments()
-
-    def check_single_error(self) -> None:
-        raise Refusal("--for-error is for one output: give --epsilon.")
-
-    def arguments(self) -> dict[str, object]:
-        count, said = len(self.bounds), self.shares
-        wrong = f"--shares must be {count} positive numbers, one per output, such as 2,1."
-        with refuse_on(wrong, ValueError):
-            given = None if said is None else [float(share) for share in said.split(",")]
-            shares = None if given is None else check_output_shares(given, count)
-        return {"y_bounds": self.bounds, "shares": shares}
-
-    def private_values(
-        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> PrivateValues:
-        return output_columns(frame, names, source)
-
-
-@dataclass(frozen=True)
-class Labels(Numbers):
-    """One of several declared classes in every row."""
-
-    rule: ClassVar[str] = LABELS
-    estimator: ClassVar[str] = CLASSIFIER
-    in_parts: ClassVar[bool] = False
-    numeric: ClassVar[bool] = False
-    declared: ClassVar[str] = "classes"
-    classes: tuple[str, ...] = ()  # type: ignore[misc]
-
-    def check(self, names: Sequence[str], missing: str) -> None:
-        with refuse_questions():
-            check_classes(self.classes)
-        if not all(self.classes):
-            raise Refusal("--classes must be labels separated by commas, such as yes,no.")
-        if missing == "drop" and not complete_rows([[*self.classes]]).all():
-            raise Refusal(
-                "--missing drop takes the labels na, n/a, #n/a, nan, null, none, -, --, ? and . for "
-                "missing ones: write the class otherwise."
-            )
-
-    def arguments(self) -> dict[str, object]:
-        return {"classes": [*self.classes]}
-
-    def private_values(
-        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> PrivateValues:
-        return outputs(frame, names[0], source, "classes")
-
-
-@dataclass(frozen=True)
-class Points(Numbers):
-    """Nothing but private inputs: a density is released of where they lie."""
-
-    estimator: ClassVar[str] = "PrivateGPDensity"
-    hides_inputs: ClassVar[str] = "--density"
-    in_parts: ClassVar[bool] = False
-    numeric: ClassVar[bool] = False
-
-    def names(self, output: str | None) -> list[str]:
-        return []
-
-    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
-        return name or "points", units or "per unit"
-
-    def check_output(self, output: str | None) -> None:
-        if output is not None:
-            raise Refusal("--output does not go with a density: leave it out.")
-
-    def check(self, names: Sequence[str], missing: str) -> None:
-        pass
-
-    def check_rules(self, given: Mapping[str, object]) -> None:
-        pass  # which are about outputs
-
-    def arguments(self) -> dict[str, object]:
-        return {}
-
-    def private_values(
-        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> None:
-        return None
-
-
-def numbers_between(bounds: AnyBounds, shares: str | None = None) -> Numbers:
-    """What bounds are of: one private column, or one for each of several pairs."""
-    several = are_several(bounds)
-    return SeveralNumbers(bounds, shares) if several else Numbers(bounds)

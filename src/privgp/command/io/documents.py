@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -43,23 +43,6 @@ Errors = dict[float, float | list[float]]  # by epsilon; a list for several outp
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
-class Document(Protocol):
-    """A file that can be shown and certified."""
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """That of what was released; None where nothing was."""
-
-    def facts(self) -> Facts:
-        """For programs."""
-
-    def describe(self) -> list[str]:
-        """For people."""
-
-    def write(self, path: Path, holder: Mapping[str, str] | None) -> None:
-        """A page or JSON, by the ending of the path."""
-
-
 @dataclass(frozen=True)
 class ReleaseDocument:
     """A release from its file."""
@@ -68,15 +51,19 @@ class ReleaseDocument:
 
     @property
     def guarantee(self) -> Guarantee:
+        """That of what was released."""
         return self.model.guarantee_
 
     def facts(self) -> Facts:
+        """For programs."""
         return certificate(self.model)
 
     def write(self, path: Path, holder: Mapping[str, str] | None) -> None:
+        """Write a page or JSON, by the ending of the path."""
         write_certificate(self.model, path, holder)
 
     def describe(self) -> list[str]:
+        """For people."""
         answers, facts = Answers(self.model), self.facts()
         release = answers.release
         hidden = release.parameters.x_bounds is not None
@@ -174,7 +161,7 @@ def errors_by_epsilon(plan: Plan, step: Callable[[str], None] = lambda label: No
     return errors
 
 
-def open_document(path: Path) -> Document:
+def open_document(path: Path) -> ReleaseDocument | PlanDocument:
     """A release or a plan, by the ending of its file."""
     if suffix_of(path) == ".plan":
         return PlanDocument(open_own(path, load_plan))

@@ -1,8 +1,8 @@
 """What every command that plans a release is asked, checked before any table is read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -11,174 +11,48 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Failure, Refusal, plural, refusal, refuse_on
-from privgp.command.io.axes import read_ranges, read_targets
+from privgp.command.io.axes import read_targets
 from privgp.command.io.columns import (
-    Labels,
-    Numbers,
-    Points,
     check_decimals,
-    numbers_between,
     private_columns,
     private_table,
     refuse_questions,
     whole_rows,
 )
-from privgp.command.io.files import address_of, is_many, open_own, suffix_of
+from privgp.command.io.declared import Described, Domain, Labels, Numbers, Points, numbers_between
+from privgp.command.io.files import open_own, suffix_of
 from privgp.command.io.kernel_text import read_kernel
-from privgp.command.io.kinds import (
-    bounds_by_name,
-    columns_from_options,
-    kinds_of,
-    levels_of,
-    split_names,
-)
-from privgp.command.options import PASSED, Charge, ReleaseOptions
+from privgp.command.options import PASSED
 from privgp.models.load import estimator_for, estimator_of
-from privgp.models.published import MISSING, Published
+from privgp.models.published import Published
 from privgp.models.rows.database import open_table as open_rows
 from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain
-from privgp.models.rows.planned import with_column_names
-from privgp.models.rows.tables import in_order
+from privgp.models.rows.fit import with_column_names
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.parameters import Parameters
+from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.plan import Plan, load_plan
 from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
 from privgp.question.outcomes import BY_LIKELIHOOD
 from privgp.question.parameters import check_values
 from privgp.question.rules import check_column_roles
-from privgp.tables.cells import TEXTS, Kinds, identifiers, input_columns, null_words
-from privgp.tables.kinds import ColumnKinds
+from privgp.tables.cells import TEXTS, identifiers, input_columns, null_words
+from privgp.tables.kinds import LATITUDES, LONGITUDES, ColumnKinds
 from privgp.tables.parser import list_names
 from privgp.tables.source import Form, Source, check_columns, load, open_many, open_source
-from privgp.types import Array, Cells, Pair, UserData
-from privgp.vault.labels import class_texts
+from privgp.types import Array, Cells, UserData
 from privgp.vault.validate import person_ids
 
 TOO_EXTREME = (
     "The plan could not be computed: the numbers are too large or too small, so choose other units "
     "for the inputs, the bounds or the kernel."
 )
-DROP_CHOICE = (
-    "fill it in, or give --missing drop, which leaves out such rows and makes public which they are"
-)
 # The same whether there are such rows or not: how many rows a person has may be private.
 LEFT_OUT = "Rows in which a value is missing are left out; their number is not shown, as records are private."
 BESIDE = ("groups", "exposure", "shares")  # what rules ask for besides
 People = Cells | Groups | None  # whose rows they are
-# Bounds of private inputs: a pair for all, one for each, or those of some by their names.
-Domain = Pair | Sequence[Pair] | Mapping[str, tuple[str, str]] | None
 ASIDE = {"exposure": "exposure", "weights": "sample_weight"}  # options, and the arguments they are
-
-
-@dataclass(frozen=True, kw_only=True)
-class Described(ReleaseOptions):
-    """What is asked of which table. ``plan``: a saved one, of ``plan_path``, instead of options;
-    ``about_missing``, ``about_labels``: what may be done about missing values, and about outputs that
-    are labels; ``left_out``: what there is to say about rows that are, once the table is read."""
-
-    data: Path
-    output: str | None
-    charge: Charge = field(default_factory=Charge)
-    scheduler: str | None = None
-    plan: Plan | None = None
-    plan_path: Path | None = None
-    about_missing: str = DROP_CHOICE
-    about_labels: str = ""
-    left_out: list[str] = field(default_factory=list, compare=False)
-
-    @cached_property
-    def outcome(self) -> Numbers:
-        """What is private in a row."""
-        if self.density:
-            return Points()
-        if self.classes is not None:
-            return Labels(classes=tuple(class_texts(self.classes.split(","))))
-        if self.bounds is None:
-            raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
-        further = read_ranges(self.further_bounds, None, "--bounds") if self.further_bounds else []
-        return numbers_between((self.bounds, *further) if further else self.bounds, self.shares)
-
-    @property
-    def output_names(self) -> list[str]:
-        """The private columns."""
-        return self.outcome.names(self.output)
-
-    @property
-    def input_names(self) -> list[str]:
-        return split_names(self.inputs)
-
-    @property
-    def columns(self) -> Inputs | ColumnKinds | None:
-        """What inputs are, as ``columns`` of a model has it."""
-        said = self.dates, self.categories, self.places, self.periodic, self.booleans
-        columns = columns_from_options(self.input_names, *said, self.crs, self.numbers)
-        if columns is None or not self.inputs_are_private:
-            return columns
-        return in_order(columns, self.input_names)
-
-    @property
-    def kinds(self) -> Kinds | None:
-        """What inputs are by their names; the others are inferred."""
-        return kinds_of(self.columns)
-
-    @property
-    def levels(self) -> dict[str, list[str]]:
-        """The declared levels of categories, by their names."""
-        return levels_of(self.columns)
-
-    @property
-    def inputs_are_private(self) -> bool:
-        return self.density or self.protect == "records"
-
-    def private_inputs(self) -> Inputs | None:
-        """What was declared of private inputs; None where they are numbers, or public."""
-        if self.columns is None or not self.inputs_are_private:
-            return None
-        with refuse_questions():
-            return Inputs.private(self.columns, self.domain())
-
-    def domain(self) -> Domain:
-        """ColumnKinds bounds of private inputs: a pair for each, by their names if they are not all numbers."""
-        if not self.inputs_are_private:
-            return None
-        if self.kinds:
-            return bounds_by_name(self.x_bounds or (), self.kinds)
-        if not self.x_bounds:
-            raise Refusal(
-                f"{self.outcome.hides_inputs} needs --x-bounds LO HI, once per input: bounds that the private "
-                "inputs are known to lie in, chosen without looking at them."
-            )
-        with refuse_questions():
-            return checked_domain(read_ranges(self.x_bounds, self.input_names, "--x-bounds"))
-
-    @property
-    def address(self) -> str | None:
-        """The address of a table in a database; None for files."""
-        return address_of(self.data)
-
-    @property
-    def is_many(self) -> bool:
-        """Whether the table is a folder or a pattern, of any number of files."""
-        return is_many(self.data)
-
-    @property
-    def is_written_otherwise(self) -> bool:
-        """Whether a CSV file is said to be written otherwise than usual."""
-        said = self.encoding, self.date_format
-        return self.delimiter not in (None, ",") or bool(self.decimal_comma) or any(said)
-
-    @property
-    def public_names(self) -> list[str]:
-        """The columns that a plan may load."""
-        names = self.input_names
-        return names if self.groups in (None, *names) else [*names, str(self.groups)]
-
-    @property
-    def table_assumptions(self) -> tuple[str, ...]:
-        """What the guarantee assumes of how the table was read."""
-        return (MISSING,) if self.missing == "drop" else ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -502,11 +376,26 @@ def make_plan(
     return plan
 
 
+PLACES = (
+    "The inputs look like places, and this release does not protect them: if they are homes or other "
+    "places of people, use --protect records with --x-bounds."
+)
+
+
 def plan_warnings(plan: Plan) -> list[str]:
     """Warnings about the budget and the bounds of a plan."""
     assert plan.made_for is not None
     bounds = [str(refusal(ValueError(each))) for each in bounds_advice(plan.made_for.parameters)]
-    return [*budget_advice(plan), *bounds]
+    return [*budget_advice(plan), *bounds, *_places_advice(plan.made_for)]
+
+
+def _places_advice(made_for: MadeFor) -> list[str]:
+    """A sentence about public inputs that are places, or look like it."""
+    asked, words = made_for.parameters, {name.strip().lower() for name in made_for.names or ()}
+    kinds = () if asked.columns is None else asked.columns.columns
+    declared = any(each.degrees(np.empty((0, each.name_count))) is not None for each in kinds)
+    named = not any(map(words.isdisjoint, (LONGITUDES, LATITUDES)))
+    return [PLACES] if asked.x_bounds is None and (declared or named) else []
 
 
 @contextmanager

@@ -42,7 +42,8 @@ def tell(
     as_json: bool,
 ) -> None:
     """Say what was done, and whether it is a simulation: the facts as one JSON object, or the
-    lines, sentences and tables of rich, for people. ``guarantee``: None if nothing was released."""
+    lines, sentences and tables of rich, for people, and ``warnings`` of the facts on the error stream.
+    ``guarantee``: None if nothing was released."""
     simulation = guarantee is not None and guarantee.is_simulation
     if as_json:
         object_ = _plain({**facts, "simulation": simulation})
@@ -57,6 +58,8 @@ def tell(
             say(line)
         else:
             Console().print(line)
+    warnings = facts.get("warnings")
+    warn(warnings if isinstance(warnings, list) else [])
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], chosen: int) -> Table:

@@ -12,9 +12,8 @@ import polars as pl
 from sklearn.base import clone
 
 from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phrase
-from privgp.command.io.columns import as_table, input_names
+from privgp.command.io.columns import as_table, input_names, kinds_by_name, levels_of
 from privgp.command.io.files import open_own
-from privgp.command.io.kinds import kinds_by_name, levels_of
 from privgp.command.io.request import (
     KnownRequest,
     People,

@@ -16,6 +16,7 @@ from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.changes import values
 from privgp.gp.kernels.evaluate import (
+    Pullback,
     constant_variance,
     evaluate,
     mean_variance,
@@ -181,11 +182,8 @@ def fit(
 
     """
     f, s2, k0 = functionals, noise_variance, prior_variance(functionals, kernel, nodes)
-    pull = None
-    if gradient:
-        K, pull = value_and_pullback(kernel, nodes)
-    else:
-        K = evaluate(kernel, nodes)
+    pull: Pullback | None
+    K, pull = value_and_pullback(kernel, nodes) if gradient else (evaluate(kernel, nodes), None)
     AK, S = _covariances(f, k0, s2, K, changes)
     if changes is not None:
         K = K + changes @ changes.T

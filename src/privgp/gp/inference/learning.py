@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -17,14 +18,7 @@ from scipy.special import logsumexp
 from privgp.gp.changes import list_changes, values
 from privgp.gp.inference.evidence import Bending, condition
 from privgp.gp.inference.many import learn_many
-from privgp.gp.inference.proposals import (
-    Proposal,
-    climb,
-    find_peak,
-    start_from,
-    starts,
-    thin_weights,
-)
+from privgp.gp.inference.proposals import Proposal, climb, start_from, starts, thin_weights
 from privgp.gp.kernels.evaluate import mean_variance
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -123,7 +117,7 @@ def most_plausible(
     functionals: Functionals, measurement: Measurement, prior: Prior
 ) -> Hyperparameters:
     """The best model without changes: where ``learn`` starts."""
-    return prior.at(find_peak(functionals, measurement, prior, starts(prior.size)))
+    return prior.at(climb(functionals, measurement, prior, starts(prior.size)).z)
 
 
 @dataclass(frozen=True)
@@ -169,7 +163,8 @@ def _weigh_draws(
             break
         centre = w @ drawn
         spread = (drawn - centre).T @ ((drawn - centre) * w[:, None])
-        fresh = [Proposal(centre, np.linalg.inv(spread + 0.05 * np.eye(len(centre))))]
+        about = np.linalg.inv(spread + 0.05 * np.eye(len(centre)))
+        fresh = [Proposal(centre, partial(np.asarray, about))]
         proposals = [*proposals, *fresh]
     weighted += np.log(len(proposals) / len(drawn))  # so that they add up to the evidence
     return _Drawn(drawn, np.array(of), weighted, np.array(normal))

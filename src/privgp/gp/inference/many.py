@@ -15,7 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import logsumexp
 
 from privgp.gp.inference.evidence import condition, fit
-from privgp.gp.inference.proposals import climb, find_peak, start_from, starts, thin_weights
+from privgp.gp.inference.proposals import climb, start_from, starts, thin_weights
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.types import Array
@@ -37,17 +37,17 @@ def learn_many(
     """
     numbers = replace(measurement, is_laplace=False, energy=None)
     some, first = sample(functionals, numbers, FIRST), _with_noise(priors[0])
-    top = find_peak(*some, first, starts(first.size))
-    noise = noise_variance(functionals, measurement, first.at(top))
+    top = climb(*some, first, starts(first.size))
+    noise = noise_variance(functionals, measurement, first.at(top.z))
     held = [_with_noise(prior, noise) for prior in priors]
-    tried = [find_peak(*some, prior, [start_from(top, first, prior)]) for prior in held]
-    values = np.array([_log_posterior(*some, p, z) for p, z in zip(held, tried, strict=True)])
+    tried = [climb(*some, prior, [start_from(top.z, first, prior)]) for prior in held]
+    values = np.array([_log_posterior(*some, p, t.z) for p, t in zip(held, tried, strict=True)])
     left = [i for i in np.argsort(-values) if values[i] > values.max() - FAR]
     some = sample(functionals, numbers, SECOND)
     models, logs = [], []
     for i in left:
         prior = held[i]
-        peak = climb(*some, prior, [tried[i]])
+        peak = climb(*some, prior, [tried[i].z])
         draws = np.vstack([peak.z[None, :], peak.draws(DRAWS, 1 + int(i))])
         for z in draws:
             models.append(prior.at(z))

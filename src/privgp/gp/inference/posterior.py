@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -19,6 +19,7 @@ from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array
 
 BLOCK_ENTRIES = 2**21
+MOST_KEPT = 2**16  # moments that are kept for the next question
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,16 @@ class Posterior:
                 yield i, c, smooth
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
-        """Means and variances at the rows of X under every component, (components, rows)."""
+        """Means and variances at the rows of X under every component, (components, rows). The last few
+        are kept, as a mean and its interval are asked for together."""
+        known, kept = self.__dict__.get("_last", (None, None))
+        if known is not None and np.array_equal(known, X):
+            return cast(tuple[Array, Array], kept)
         means, variances = np.empty((2, len(self.components), len(X)))
         for i, c, smooth in self.covariances(X):
             means[i], variances[i] = c.moments(X, smooth)
+        if means.size <= MOST_KEPT:
+            self.__dict__["_last"] = X.copy(), (means, variances)
         return means, variances
 
     def mixture(self, X: Array) -> Mixture:
@@ -188,14 +195,14 @@ class Posterior:
 
     def mean_and_covariance(self, X: Array) -> tuple[Array, Array]:
         """Mean of f at the rows of X, (rows,), and their full covariance matrix, (rows, rows)."""
-        mean, square = np.zeros(len(X)), np.zeros((len(X), len(X)))
+        released, square = self.mean_at(X), np.zeros((len(X), len(X)))
+        mean = released - self.centre
         for c in self.components:
             cross = c.model.covariance(X, c.nodes)
             m = cross @ c.mean_weights
             half = cross @ c.half.T
-            mean += c.model.weight * m
             square += c.model.weight * (c.model.covariance(X) - half @ half.T + np.outer(m, m))
-        return mean + self.centre, square - np.outer(mean, mean)
+        return released, square - np.outer(mean, mean)
 
 
 def posterior(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,17 +18,20 @@ from privgp.types import Array
 
 TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
 FAR = 30.0  # standard deviations of the prior: nothing plausible lies there
-TOLERANCE = {"ftol": 1e-6}  # of a climb
 STEP = 1e-3  # of differences between slopes
-Explained = tuple[float, Fit]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Where hyperparameters are drawn from: a Student-t about ``z`` with this precision."""
+    """Where hyperparameters are drawn from: a Student-t about ``z``, of the precision that ``curvature`` finds
+    when it is asked for."""
 
     z: Array
-    precision: Array
+    curvature: Callable[[], Array]
+
+    @cached_property
+    def precision(self) -> Array:
+        return self.curvature()
 
     def draws(self, count: int, seed: int) -> Array:
         """Draws on a fixed low-discrepancy set."""
@@ -52,99 +55,6 @@ class Proposal:
         return np.asarray(constant + 0.5 * log_det - 0.5 * (TAIL + size) * np.log1p(squares / TAIL))
 
 
-@dataclass(frozen=True)
-class _Slopes:
-    """How plausible hyperparameters of one prior are, and in which direction more so.
-
-    Attributes
-    ----------
-    functionals, measurement
-        What was measured.
-    prior : Prior
-        Of the hyperparameters.
-    changes : array, (nodes, changes), optional
-        Changes of the function at the nodes.
-
-    """
-
-    functionals: Functionals
-    measurement: Measurement
-    prior: Prior
-    changes: Array | None
-
-    @cached_property
-    def nodes(self) -> Array:
-        return self.prior.start.input_map(self.functionals.nodes)
-
-    def explain(
-        self, z: Array, spread: float | None = None, *, gradient: bool = False
-    ) -> Explained:
-        """The log density at z up to a constant, and the fit there; ``spread``: the variance of the energy,
-        where it is held fixed."""
-        model = self.prior.at(z)
-        result = fit(
-            self.functionals,
-            self.measurement,
-            model.kernel,
-            model.noise_variance,
-            self.nodes,
-            gradient=gradient,
-            energy_variance=spread,
-            changes=self.changes,
-        )
-        return result.log_evidence - 0.5 * float(z @ z), result
-
-    def slope(self, z: Array, spread: float) -> tuple[float, Array]:
-        """The log density and its gradient."""
-        value, result = self.explain(z, spread, gradient=True)
-        assert result.gradient is not None
-        count = len(self.prior.centre) - self.prior.noise_free
-        inner = result.gradient if self.prior.noise_free else result.gradient[:count]
-        return value, self.prior.root.T @ inner - z
-
-    def descend(self, z: Array, spread: float, first: float) -> tuple[float, Array]:
-        """The same downwards, about 0, so that units of y do not decide when to stop."""
-        if np.any(np.abs(z) > FAR):  # a steep first step: turn back before it overflows
-            return 1e300, np.zeros_like(z)
-        try:
-            value, inner = self.slope(z, spread)
-        except np.linalg.LinAlgError:
-            return 1e300, np.zeros_like(z)
-        return first - value, -inner
-
-    def peak(self, starts: Sequence[Array]) -> tuple[Array, float]:
-        """The best hyperparameters from these starts, and the variance of the energy there."""
-        # The variance of the energy is found again on the way; without energy there is none.
-        legs = (12, 25) if self.measurement.energy is not None else (37,)
-        best: tuple[float, Array, float] | None = None
-        for z in starts:
-            for steps in legs:
-                first, result = self.explain(z)
-                given, options = (
-                    (result.energy_variance or 1.0, first),
-                    {**TOLERANCE, "maxiter": steps},
-                )
-                z = minimize(self.descend, z, given, method="L-BFGS-B", jac=True, options=options).x
-            value, result = self.explain(z)
-            if best is None or value > best[0]:
-                best = value, z, result.energy_variance or 1.0
-        assert best is not None
-        return best[1:]
-
-    def curvature(self, z: Array, spread: float) -> Array:
-        """Minus the second derivatives at z, (size, size)."""
-        steps, size = STEP * np.eye(self.prior.size), self.prior.size
-        rows = [self.slope(z - step, spread)[1] - self.slope(z + step, spread)[1] for step in steps]
-        return np.reshape(rows, (size, size)) / (2.0 * STEP)
-
-
-def find_peak(
-    functionals: Functionals, measurement: Measurement, prior: Prior, starts: Sequence[Array]
-) -> Array:
-    """The best hyperparameters from these starts."""
-    return _Slopes(functionals, measurement, prior, None).peak(starts)[0]
-
-
 def climb(
     functionals: Functionals,
     measurement: Measurement,
@@ -153,9 +63,61 @@ def climb(
     changes: Array | None = None,
 ) -> Proposal:
     """The best hyperparameters from these starts, with the curvature there."""
-    slopes = _Slopes(functionals, measurement, prior, changes)
-    z, spread = slopes.peak(starts)
-    return Proposal(z, _at_least_prior(slopes.curvature(z, spread)))
+    nodes = prior.start.input_map(functionals.nodes)
+    count = len(prior.centre) - prior.noise_free
+
+    def explain(z: Array, spread: float | None = None, gradient: bool = False) -> tuple[float, Fit]:
+        model = prior.at(z)
+        result = fit(
+            functionals,
+            measurement,
+            model.kernel,
+            model.noise_variance,
+            nodes,
+            gradient=gradient,
+            energy_variance=spread,
+            changes=changes,
+        )
+        return result.log_evidence - 0.5 * float(z @ z), result
+
+    def slope(z: Array, spread: float) -> tuple[float, Array]:
+        value, result = explain(z, spread, True)
+        assert result.gradient is not None
+        inner = result.gradient if prior.noise_free else result.gradient[:count]
+        return value, prior.root.T @ inner - z
+
+    def descend(z: Array, spread: float, first: float) -> tuple[float, Array]:
+        if np.any(np.abs(z) > FAR):  # a steep first step: turn back before it overflows
+            return 1e300, np.zeros_like(z)
+        try:
+            value, inner = slope(z, spread)
+        except np.linalg.LinAlgError:
+            return 1e300, np.zeros_like(z)
+        return first - value, -inner  # about 0, so that units of y do not decide when to stop
+
+    best: tuple[float, Array, float] | None = None
+    # the variance of the energy is found anew on the way, if there is energy
+    legs = (37,) if measurement.energy is None else (12, 25)
+    for start in starts:
+        z = start
+        for steps in legs:
+            first, result = explain(z)
+            spread = result.energy_variance or 1.0
+            options = {"maxiter": steps, "ftol": 1e-6}
+            given = (spread, first)
+            z = minimize(descend, z, given, method="L-BFGS-B", jac=True, options=options).x
+        value, result = explain(z)
+        if best is None or value > best[0]:
+            best = value, z, result.energy_variance or 1.0
+    assert best is not None
+    value, z, spread = best
+
+    def curvature() -> Array:
+        steps, size = STEP * np.eye(prior.size), prior.size
+        rows = [slope(z - step, spread)[1] - slope(z + step, spread)[1] for step in steps]
+        return _at_least_prior(np.reshape(rows, (size, size)) / (2.0 * STEP))
+
+    return Proposal(z, curvature)
 
 
 def starts(size: int) -> list[Array]:

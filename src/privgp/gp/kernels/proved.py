@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.arithmetic import UNIT_ROUNDOFF
 from privgp.gp.kernels.evaluate import check_kernel, evaluate, variance
 from privgp.gp.kernels.kind import GeneralKind
-from privgp.gp.kernels.registry import fold, kind_of, parts, row_of
+from privgp.gp.kernels.registry import fold, kind_of, row_of
 from privgp.types import Array
 
 LARGEST = 1e50  # coordinates
@@ -143,8 +143,3 @@ def exponential_rate(kernel: Kernel) -> float | None:
         lambda a, b: 0.0 if a == b == 0.0 else None,
         lambda a, b: None if a is None or b is None else a + b,
     )
-
-
-def falls_with_distance(kernel: Kernel) -> bool:
-    """Whether k falls with every |x_j - x'_j|, as sums and products of such kernels do."""
-    return all(kind_of(leaf).least_at is None for leaf in parts(kernel))

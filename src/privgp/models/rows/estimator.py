@@ -21,23 +21,26 @@ from privgp.models.rows.files import (
 from privgp.models.rows.fit import (
     NOTHING,
     Aside,
+    Given,
+    Tallied,
     check_names,
     domain,
     fit_columns,
+    from_inputs_alone,
     plan_for_rows,
     private_count,
     public_rows,
     row_count,
+    with_column_names,
 )
-from privgp.models.rows.planned import from_inputs_alone, with_column_names
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally, stages
 from privgp.models.spending import names_of
+from privgp.plan.designs.stages import Stages
 from privgp.plan.inputs.arguments import Beside, check_weights
 from privgp.plan.parameters import PARAMETERS, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
-from privgp.privacy.stages import Stages
 from privgp.question.outcomes import Classes, Outcome, has_private_inputs
 from privgp.question.rules import GIVEN, ONE, check_rules
 from privgp.tables.table import in_memory
@@ -277,42 +280,32 @@ class RowsModel(Published):
         """What a ``fit`` on this table would measure."""
         X = in_memory(X)
         check_order(X=X, groups=groups, **aside.roles)
-        self._check_weights(X, aside)
+        self._check_weights(aside)
         names, asked = names_of(X), self
+        rows: Given | Tallied
         if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, aside)
             return with_column_names(plan_for_rows(asked, rows), names)
         X, groups, aside = columns_to_plan(self, X, groups, aside)
-        table = X
-        if not has_private_inputs(self.protect):
-            asked, X = rows_to_plan(self, X)
-        return with_column_names(asked._plan(X, groups, aside, table), names)
-
-    def _plan(self, X: UserData, groups: UserData, aside: Aside, table: UserData) -> Plan:
-        """A plan for rows as the kernel has them, or for a number of private records; ``table``: what X
-        was made of."""
         if has_private_inputs(self.protect):
-            return plan_for_rows(self, private_count(self, X, groups))
-        beside = self._beside(aside, len(X))
-        return plan_for_rows(self, public_rows(self, X, groups, beside, table))
+            rows = private_count(self, X, groups)
+        else:
+            asked, inputs = rows_to_plan(self, X)
+            rows = public_rows(asked, inputs, groups, asked._beside(aside, len(inputs)), X)
+        return with_column_names(plan_for_rows(asked, rows), names)
 
     def _fit(
         self, X: UserData, y: UserData, groups: UserData, plan: Plan | None, aside: Aside = NOTHING
     ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
-        self._check_call(
-            X, y, groups, **aside.roles
-        )  # whose memory a frame in memory need not share
-        X = in_memory(X)
-        self._check_call(X, y, groups, **aside.roles)
-        self._check_weights(X, aside)
+        X = self._check_rows(X, y, groups, aside)
         if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
         X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         names, alone = column_names(y), len(self._alone()) == 1
         if alone:
-            self._take_name(*names or ())
+            self._take_name(names[0] if names else None)
         known = None if alone else names
         fit_columns(self, X, y, groups, plan, partial(self._beside, aside), known)
         return self
@@ -326,29 +319,29 @@ class RowsModel(Published):
         aside: Aside = NOTHING,
     ) -> Self:
         """Measure rows of new people; with a ``budget``, the same rows again."""
-        self._check_call(
-            X, y, groups, **aside.roles
-        )  # whose memory a frame in memory need not share
-        X = in_memory(X)
-        self._check_call(X, y, groups, **aside.roles)
-        self._check_weights(X, aside)
+        X = self._check_rows(X, y, groups, aside)
+        if len(self._alone()) > 1:
+            check_names(self, column_names(y))
         if is_read_in_place(X, self):
-            if len(self._alone()) > 1:
-                check_names(self, column_names(y))
             _, rows = rows_in_place(self, X, groups, aside)
             measure_tally(self, rows, X._seal(y, rows.source, self), budget)
             return self
         X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
-        if len(self._alone()) > 1:
-            check_names(self, column_names(y))
         measure_further(self, X, y, groups, self._beside(aside, row_count(X)), budget)
         return self
 
-    def _check_weights(self, X: UserData, aside: Aside) -> None:
+    def _check_rows(self, X: UserData, y: UserData, groups: UserData, aside: Aside) -> UserData:
+        """X in memory, where a frame was lazy; refuses columns that are in two roles."""
+        self._check_call(X, y, groups, **aside.roles)  # whose memory the other need not share
+        X = in_memory(X)
+        self._check_call(X, y, groups, **aside.roles)
+        self._check_weights(aside)
+        return X
+
+    def _check_weights(self, aside: Aside) -> None:
         """Refuse sample weights where outputs are not summed with weights of ours."""
-        if aside.weights is None:
-            return
-        check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
+        if aside.weights is not None:
+            check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
 
     def _beside(self, aside: Aside, rows: int) -> Beside:
         """The exposures and sample weights of this many rows, checked."""

@@ -5,18 +5,21 @@ Many rows at public inputs are reduced to a tally, and planned and measured by i
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import Parameter, signature
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from privgp.engine.cluster import engine_of
 from privgp.engine.local import Engine, Watch
-from privgp.models.rows.planned import OTHER, PublicRows, bind_plan, verify_plan
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
+from privgp.models.spending import names_of
 from privgp.plan.inputs.arguments import (
     Beside,
     Exposures,
@@ -26,14 +29,16 @@ from privgp.plan.inputs.arguments import (
 )
 from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Blocks
 from privgp.plan.inputs.tally import People, Source, Tally, is_in_parts, tally_of, tally_rows
+from privgp.plan.parameters import MadeFor, Parameters
 from privgp.plan.part import unit_of
 from privgp.plan.plan import Plan, default_names, make_plan
 from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
+from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.question.outcomes import has_private_inputs
 from privgp.question.parameters import MOST_ROWS
 from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
-from privgp.types import Array, Table, UserData
+from privgp.types import Array, Integers, Table, UserData, added_field
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
 from privgp.vault.people import count_people, person_codes
 from privgp.vault.table import seal_rows
@@ -44,8 +49,109 @@ if TYPE_CHECKING:
     from privgp.models.published import Published
 
 
-MOST_INPUTS = 20
+BY_NAME = Parameter.KEYWORD_ONLY
+Method = TypeVar("Method", bound=Callable[..., Any])
+OTHER = (
+    "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again. "
+    "Nothing was spent."
+)
 
+
+@dataclass(frozen=True)
+class PublicRows:
+    """What is public of the rows: their number, and inputs, people, exposures and weights where these
+    are."""
+
+    count: int
+    columns: int
+    inputs: Array | None = None
+    people: Integers | None = None
+    exposure: Array | None = added_field(None)
+    weights: Array | None = added_field(None)
+
+    @classmethod
+    def of(
+        cls,
+        X: Array,
+        people: Integers | None,
+        exposure: Array | None = None,
+        weights: Array | None = None,
+    ) -> Self:
+        return cls(X.shape[0], X.shape[1], X, people, exposure, weights)
+
+
+def from_inputs_alone(method: Method) -> Method:
+    """Refuse a caller who gives y, or anything else by its place, to a method that takes X alone and names."""
+    by_name = [each.name for each in signature(method).parameters.values() if each.kind is BY_NAME]
+
+    @wraps(method)
+    def check_call(model: object, X: Table, *others: object, **given: object) -> Any:
+        if others:
+            raise TypeError(
+                f"{method.__name__} takes the inputs alone by their place: it needs no y, and the rest is "
+                f"given by name: {', '.join(by_name)}."
+            )
+        return method(model, X, **given)
+
+    return cast(Method, check_call)
+
+
+def bind_plan(model: Published, plan: Plan, rows: PublicRows) -> Plan:
+    """The plan with what it was made for, and the fingerprint of that."""
+    asked = model._parameters(rows.columns)
+    for sentence in [*budget_advice(plan), *bounds_advice(asked)]:
+        warnings.warn(sentence, UserWarning, stacklevel=3)
+    made = plan.with_question(MadeFor(asked), _of(asked, plan, rows))
+    unit_of(made.parts[0])  # refuses rows that have no such unit
+    return with_column_names(made, names_of(model))
+
+
+def with_column_names(
+    plan: Plan,
+    names: tuple[str, ...] | None,
+    groups: str | None = None,
+    exposure: str | None = None,
+    weights: str | None = None,
+) -> Plan:
+    assert plan.made_for is not None
+    named = {"names": names, "groups": groups, "exposure": exposure, "weights": weights}
+    made = replace(plan.made_for, **named)  # type: ignore[arg-type]
+    return replace(plan, made_for=made)
+
+
+def verify_plan(model: Published, plan: object, rows: PublicRows) -> Plan:
+    """The plan, if it was made for this model and these rows, with the noise that it needs at the
+    model's budget. Fixed hyperparameters also go with a plan that measures for learning."""
+    made_for = getattr(plan, "made_for", None)
+    if made_for is None or not isinstance(plan, Plan):
+        raise ValueError("plan must be what plan(X, groups=groups) of such a model returned.")
+    for one in model._alone():
+        one._question(rows.columns)  # refuses parameters that no plan was made with
+    asked = model._parameters(rows.columns)
+    learned = replace(asked, hyperparameters="learned")
+    # Anyone who writes a file can write its fingerprint too: what the promise rests on is compared.
+    same = (
+        plan.fingerprint in (_of(asked, plan, rows), _of(learned, plan, rows))
+        and fingerprint(made_for.parameters) in (fingerprint(asked), fingerprint(learned))
+        and (plan.epsilon, plan.delta) == (asked.epsilon, asked.delta)
+        and [part.y_bounds for part in plan.parts] == [own.y_bounds for own in asked.parts()]
+        and [part.strategy.change for part in plan.parts] == [own.change for own in asked.parts()]
+        and plan.rows == rows.count
+        and {part.kind.private_inputs for part in plan.parts} == {asked.private_inputs}
+        and fingerprint(plan.strategy.people) == fingerprint(rows.people)
+    )
+    if not same:
+        raise ValueError(OTHER)
+    return plan.with_noise_for(asked.epsilon, asked.delta)
+
+
+def _of(asked: Parameters, plan: Plan, rows: PublicRows) -> str:
+    budget = plan.epsilon, plan.delta, plan.y_bounds, plan.strategy.law
+    stages = () if plan.residuals is None else (plan.residuals,)
+    return fingerprint(asked, rows, budget, plan.strategy, *stages)
+
+
+MOST_INPUTS = 20
 Exposed = Mapping[int, Array]  # the exposure of every row, by the place of the outcome
 
 

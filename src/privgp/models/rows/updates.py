@@ -35,11 +35,11 @@ from privgp.models.rows.tables import rows_at
 from privgp.plan.build import Question
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.noise_aware import design_models, several_scales
+from privgp.plan.designs.stages import Stages, check_shares, information_share, share_out
 from privgp.plan.inputs.arguments import Beside, Exposures, check_bounds
 from privgp.plan.inputs.start import initial_priors
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
-from privgp.privacy.stages import Stages, check_shares, information_share, share_out
 from privgp.release.learn import fingerprints, sums_of, weights_mark
 from privgp.release.parts import Part
 from privgp.release.release import Release

@@ -33,7 +33,7 @@ from privgp.plan.search.folds import Trial
 from privgp.plan.search.plan import SearchPlan, Space, best_setting, next_setting
 from privgp.privacy.noise import GaussianNoise
 from privgp.storage.state_file import lock_folder
-from privgp.types import Bounds, Column, Random, RandomState, Table
+from privgp.types import Bounds, Column, Predicts, Random, RandomState, Table
 from privgp.vault.scores import Loss, Validation, check_validation
 from privgp.vault.select import Objective, kusner_search, measure_block_loss, measure_loss
 
@@ -282,10 +282,10 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
 
     def _fit_by_blocks(self, X: Table, y: Column) -> None:
         """Search by blocks of private rows, and release the best setting with the rest of the budget."""
-        rows = deal(self, X, y)
+        searching, seed, dealing = seeds(self, 3)
+        rows = deal(self, X, y, dealing)
         plan, count = block_plan(self, rows.dealt.rows), rows.dealt.rows
         left = budget_after(self, plan.epsilon, plan.delta)
-        searching, seed = seeds(self, 2)
 
         def ready(setting: int) -> SpendsAtFit:
             given = {**plan.space.settings[setting], "random_state": seed}
@@ -344,7 +344,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
         with closing(SearchState(self.state_file, self._question(plan, loss, seed))) as state:
             state.check(len(plan.noise), len(plan.space))
 
-            def score(model: object, noise: GaussianNoise, rng: Random) -> float:
+            def score(model: Predicts, noise: GaussianNoise, rng: Random) -> float:
                 return measure_loss(model, validation, noise, rng)
 
             def draw() -> Any:
@@ -395,7 +395,7 @@ class PrivateBayesSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: 
         tried, losses = state.settings, np.array(state.values)
         mean, std = surrogate.posterior()
         mean, std = loss.score(0.5 - 0.5 * np.clip(mean, -1.0, 1.0)), 0.5 * plan.width * std
-        self.cv_results_ = {
+        self.cv_results_: dict[str, Any] = {
             "params": [dict(plan.space.settings[i]) for i in tried],
             "score": loss.score(losses),
             "noise_std": plan.noise_std,

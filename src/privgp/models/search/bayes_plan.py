@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from privgp.gp.surrogate import Surrogate, robust_prior
-from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, loss_of
-from privgp.models.search.outputs import check_names
+from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, check_names, loss_of
 from privgp.models.spending import refuse_spenders
 from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number, whole_number
 from privgp.plan.search.folds import count_blocks

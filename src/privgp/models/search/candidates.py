@@ -1,6 +1,6 @@
 """What a search chooses among, and the loss of validation records that it may choose by."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ def compares_outputs(estimator: object) -> bool:
     return linear and BY_NAME["protect"].is_default(getattr(estimator, "protect", None))
 
 
-def check_private(estimator: object, params: Sequence[dict[str, Any]], method: str) -> None:
+def check_private(estimator: object, method: str) -> None:
     """Refuse what cannot be searched by the outputs of a private regressor."""
     if not isinstance(estimator, PrivateGPRegressor):
         raise ValueError(
@@ -94,14 +94,23 @@ def check_private(estimator: object, params: Sequence[dict[str, Any]], method: s
             "method='measurement' needs reconstruct='posterior': the unbiased output of one "
             "candidate tells nothing about another."
         )
-    names = {name for each in params for name in each}
-    others = sorted(
-        name for name in names - {"kernel", "noise_variance"} if not name.startswith("kernel__")
-    )
+
+
+def kernel_grid(param_grid: object) -> list[dict[str, Any]]:
+    """The candidates of a grid of kernel and noise parameters."""
+    params = candidates_of(param_grid)
+    check_names(name for each in params for name in each)
+    return params
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse parameters of candidates other than those of kernel and noise."""
+    wrong = {each for each in names if each not in ("kernel", "noise_variance")}
+    others = sorted(each for each in wrong if not each.startswith("kernel__"))
     if others:
         raise ValueError(
-            f"param_grid may hold kernel and noise parameters only (kernel, kernel__..., "
-            f"noise_variance), not {', '.join(others)}: outputs are compared by kernel and noise."
+            f"candidates have kernel and noise parameters only (kernel, kernel__..., noise_variance), "
+            f"not {', '.join(others)}."
         )
 
 

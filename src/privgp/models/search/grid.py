@@ -130,26 +130,18 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
             if self.scoring is not None or self.loss_bounds is not None:
                 raise ValueError("scoring and loss_bounds are for validation records: give X_val.")
             self._check_call(X, y, groups)
-            if self.method != MEASUREMENT and not compares_outputs(self.estimator):
-                self._fit_by_blocks(X, y, groups)
-                return self
-            check_defaults(self, ("blocks",), "outputs of a PrivateGPRegressor")
-            fit = fit_by_evidence if self.method == MEASUREMENT else fit_by_cross_validation
-            fit(self, X, y, groups)
+            if self.method == MEASUREMENT:
+                fit_by_evidence(self, X, y, groups)
+            elif compares_outputs(self.estimator):
+                check_defaults(self, ("blocks",), "outputs of a PrivateGPRegressor")
+                fit_by_cross_validation(self, X, y, groups)
+            else:
+                fit_by_blocks(self, X, y, groups)
         elif groups is not None:
             raise ValueError("groups cannot be given with X_val: validation records are single.")
         else:
             self._fit_by_validation(X, y, X_val, y_val)
         return self
-
-    def _fit_by_blocks(self, X: Table, y: Column, groups: Column | None) -> None:
-        """Choose by blocks of the private rows, and release the chosen model with the rest."""
-        check_defaults(self, ("cv",), "a choice by blocks")
-        if groups is not None:
-            raise ValueError(
-                "groups cannot be given for a choice by blocks: rows are protected singly."
-            )
-        fit_by_blocks(self, X, y)
 
     def _fit_by_validation(self, X: object, y: object, X_val: object, y_val: object) -> None:
         """Train every candidate on (X, y) and choose by its mean loss on the private records."""

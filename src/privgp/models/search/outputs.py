@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,10 @@ from privgp.gp.smoothers import exact_smoother
 from privgp.models.published import guarantee_of
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.tables import numbers_only
-from privgp.models.search.candidates import candidates_of, centre_of, check_private, models_of
+from privgp.models.search.candidates import centre_of, check_private, kernel_grid, models_of
 from privgp.models.spending import Search, SpendsAtFit, generator, seeds, simulation
 from privgp.plan.build import make_part
-from privgp.plan.inputs.arguments import check_bounds
+from privgp.plan.inputs.arguments import check_bounds, check_defaults
 from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.search.folds import Dealt, count_blocks, folds_of, public_splits
 from privgp.privacy.guarantee import Event, Guarantee, epsilon_left, promise, total_epsilon
@@ -33,7 +33,7 @@ from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Column, Table
 from privgp.vault.labels import seal_outcome
 from privgp.vault.measure import measure
-from privgp.vault.select import SELECTION_SAMPLER, choose_by_blocks, choose_by_residuals
+from privgp.vault.select import SELECTION_SAMPLER, choose_by_blocks, choose_by_residuals, shuffle
 from privgp.vault.validate import person_ids, seal_inputs, seal_outputs
 from privgp.vault.values import Sealed
 
@@ -42,13 +42,9 @@ if TYPE_CHECKING:
 
 BLOCKS_ASSUMPTION = (
     "the candidates, the number of blocks, bounds, domain and budget were chosen without looking at the "
-    "private values, and rows are in an order that says nothing about them"
+    "private values"
 )
 NEARLY = 1.0 - 2.0**-20  # so that a total is at most delta in floating point too
-KERNELS_ALONE = (
-    "a choice by blocks compares kernel and noise parameters only (kernel, kernel__..., noise_variance), "
-    "not {}."
-)
 GRID_ASSUMPTION = (
     "the candidates, bounds, targets, splits and budget were chosen without looking at the outputs"
 )
@@ -99,8 +95,8 @@ def _list_candidates(
     search: PrivateGridSearchCV, X: object
 ) -> tuple[Array, list[dict[str, Any]], list[Hyperparameters]]:
     """The public rows, and every candidate as parameters and as a model."""
-    params = candidates_of(search.param_grid)
-    check_private(search.estimator, params, search.method)
+    check_private(search.estimator, search.method)
+    params = kernel_grid(search.param_grid)
     numbers_only(search, X)
     rows = check_array(X, dtype=np.float64)
     return rows, params, models_of(search.estimator, params, rows)
@@ -199,9 +195,7 @@ def _plan_candidates(
 
 def _budgets(search: PrivateGridSearchCV, spent: float) -> Iterator[tuple[float, str]]:
     """The epsilon of the release and its noise distribution: what may be tried."""
-    model, left = search.estimator, float(search.epsilon) - spent
-    while total_epsilon((spent, left)) > search.epsilon:
-        left = float(np.nextafter(left, 0.0))
+    model, (left, _) = search.estimator, budget_after(search, spent)
     sums = model.objective == "posterior" and RECONSTRUCTIONS[model.reconstruct].averages
     if model.mechanism in PURE or (model.mechanism != GAUSSIAN and sums):
         yield left, model.mechanism if model.mechanism in PURE else LAPLACE
@@ -259,7 +253,7 @@ class PrivateRows:
     Attributes
     ----------
     dealt : how they become blocks
-    data : the private values
+    data : the private values, in a random order
     inputs : (rows, columns), the public ones; None where inputs are private
 
     """
@@ -269,16 +263,8 @@ class PrivateRows:
     inputs: Array | None
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Refuse parameters of candidates other than those of kernel and noise."""
-    wrong = {each for each in names if each not in ("kernel", "noise_variance")}
-    others = sorted(each for each in wrong if not each.startswith("kernel__"))
-    if others:
-        raise ValueError(KERNELS_ALONE.format(", ".join(others)))
-
-
-def deal(search: Search, X: Table, y: Column) -> PrivateRows:
-    """Check private rows and deal them out to blocks by their places."""
+def deal(search: Search, X: Table, y: Column, seed: int | None) -> PrivateRows:
+    """Check private rows and deal them out to blocks at random; ``seed``: of a simulation."""
     model: SpendsAtFit = search.estimator
     if model.ledger is not None:
         raise ValueError("ledger belongs to the search, which spends for all: give it there.")
@@ -288,7 +274,8 @@ def deal(search: Search, X: Table, y: Column) -> PrivateRows:
     inputs = seal_inputs(X, len(domain or ()) if public is None else public.shape[1])
     rows = len(inputs)
     dealt = Dealt(rows, count_blocks(search.blocks, rows), domain)
-    return PrivateRows(dealt, seal_outcome(y, model._classes(), rows, inputs), public)
+    sealed = seal_outcome(y, model._classes(), rows, inputs)
+    return PrivateRows(dealt, shuffle(sealed, generator(seed)), public)
 
 
 def _public_inputs(search: Search, X: Table) -> Array:
@@ -353,13 +340,18 @@ def promise_of(
     )
 
 
-def fit_by_blocks(search: PrivateGridSearchCV, X: Table, y: Column) -> None:
+def fit_by_blocks(search: PrivateGridSearchCV, X: Table, y: Column, groups: Column | None) -> None:
     """Choose among candidates with a share of epsilon, then release the chosen one with the rest."""
-    params = candidates_of(search.param_grid)
-    check_names({name for each in params for name in each})
-    rows = deal(search, X, y)
+    check_defaults(search, ("cv",), "a choice by blocks")
+    if groups is not None:
+        raise ValueError(
+            "groups cannot be given for a choice by blocks: rows are protected singly."
+        )
+    params = kernel_grid(search.param_grid)
+    chooser, seed, dealing = seeds(search, 3)
+    rows = deal(search, X, y, dealing)
     spent = search.selection_share * float(search.epsilon)
-    left, (chooser, seed) = budget_after(search, spent), seeds(search, 2)
+    left = budget_after(search, spent)
     models: list[SpendsAtFit] = [
         clone(search.estimator)
         .set_params(**each, random_state=seed)

@@ -11,8 +11,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.arithmetic import rounding
-from privgp.gp.kernels.evaluate import diagonal, evaluate, mean_variance, variance
-from privgp.gp.kernels.proved import falls_with_distance
+from privgp.gp.kernels.evaluate import diagonal, evaluate, mean_variance
 from privgp.gp.smoothers import JITTERS, stable_cholesky
 from privgp.privacy.noise import GaussianNoise, gaussian_noise
 from privgp.privacy.sensitivity import column_norms
@@ -37,46 +36,6 @@ def dominance(kernel: Kernel, noise_variance: float | Array, inputs: Array, coun
     sums *= 1.0 + rounding(len(inputs) + 64)
     largest = float(v.max()) + float(np.max(noise_variance))
     return float(np.min(2.0 * v + noise_variance - sums)) - rounding(8) * largest
-
-
-def separated_dominance(
-    kernel: Kernel, noise_variance: float, separation: float, rows: int
-) -> float:
-    """A dominance that all inputs have whose one column is nowhere closer than ``separation``.
-
-    With k falling in the distance, ``v + s^2 - 2 sum_m k(m separation)``, m up to half the rows:
-    the m-th neighbour on either side is at least m times that away. Depends on no input.
-
-    Parameters
-    ----------
-    kernel
-        One that falls with the distance.
-    noise_variance
-        Variance of an output about the function.
-    separation
-        In units of the input.
-    rows
-        How many inputs there are.
-
-    Raises
-    ------
-    ValueError
-        The kernel does not fall with the distance, or a number is out of range.
-
-    """
-    if not (np.isfinite(separation) and separation > 0):
-        raise ValueError(f"separation must be positive and finite, got {separation}.")
-    if rows < 1:
-        raise ValueError(f"rows must be at least 1, got {rows}.")
-    if not falls_with_distance(kernel):
-        raise ValueError("kernel must fall with the distance: ExpSineSquared does not.")
-    v = variance(kernel)
-    left, right = (rows - 1) // 2, rows // 2
-    places = separation * np.arange(1.0, right + 1.0, dtype=np.float64)[:, None]
-    values = np.abs(evaluate(kernel, np.zeros((1, 1)), places))[0] if right else np.empty(0)
-    sums = values.sum() + values[:left].sum()
-    # a little less, so that inputs exactly so far apart are not refused for rounding errors
-    return float(v + noise_variance - sums - 1e-9 * (v + noise_variance))
 
 
 def inducing_limit(variance: float, noise_variance: float) -> float:

@@ -22,13 +22,13 @@ from privgp.plan.inputs.files import numbers as plain_numbers
 from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.tally import Grouped, People, find_rungs, fraction_bits, key_rows
-from privgp.tables.files import BATCH, Files
+from privgp.plan.inputs.tally import Grouped, People, Rungs, find_rungs, fraction_bits, key_rows
+from privgp.tables.files import READ, Files
 from privgp.types import Array, Integers
 
 Read = Callable[[Any], Any]
 STREAMED = 20_000  # past this many rows they are tallied where they are
-MANY = 2**20  # rows of a block at most
+BATCH = 2**16  # rows that are worked on at a time
 PER_WORKER = 4  # blocks, so that none waits long for the last
 
 
@@ -55,7 +55,7 @@ class Batch:
 
     first: int
     numbers: Array
-    classes: Integers | None
+    classes: Rungs | None
     exposures: Array
     held: Any = None
     rungs: Integers | None = None
@@ -74,7 +74,7 @@ def runs(batches: int, number: int) -> list[tuple[int, int]]:
 
 def block_number(count: int, engine: Engine) -> int:
     """How many blocks this many rows are worked on in."""
-    return max(PER_WORKER * engine.workers, -(-count // MANY))
+    return max(PER_WORKER * engine.workers, -(-count // READ))
 
 
 class Held(Protocol):
@@ -86,7 +86,7 @@ class Held(Protocol):
     def kinds(self) -> Inputs | None: ...
     def read(
         self, first: int, stop: int, others: Sequence[str], read: Read | None
-    ) -> tuple[Array, object]:
+    ) -> tuple[Array, Array | None]:
         """The inputs of a range of rows, and what is read of other columns."""
 
     def part(self, first: int, stop: int) -> Self:
@@ -107,7 +107,7 @@ class ArrayInputs:
 
     def read(
         self, first: int, stop: int, others: Sequence[str], read: Read | None
-    ) -> tuple[Array, object]:
+    ) -> tuple[Array, Array | None]:
         return self.numbers[first - self.first : stop - self.first], None
 
     def part(self, first: int, stop: int) -> Self:
@@ -128,7 +128,7 @@ class FileColumns:
 
     def read(
         self, first: int, stop: int, others: Sequence[str], read: Read | None
-    ) -> tuple[Array, object]:
+    ) -> tuple[Array, Array | None]:
         inputs, held = [], []
         wanted = list(dict.fromkeys([*self.names, *others]))
         for _, path, frame in self.files.batches(wanted, first, stop):
@@ -187,6 +187,11 @@ class Blocks:
         return self.rungs is not None
 
     @property
+    def variety(self) -> int:
+        weights = 1 if self.rungs is None else len(np.unique(self.rungs))
+        return weights if self.people is None else weights * self.people.variety
+
+    @property
     def count(self) -> int:
         return self.stop - self.first if self.people is None else self.people.used
 
@@ -214,7 +219,7 @@ class Blocks:
         return replace(here, held=self.held.part(first, stop), people=people, exposed=exposed)
 
     def batches(self, others: Sequence[str] = (), read: Read | None = None) -> Iterator[Batch]:
-        """The rows of a block, some at a time.
+        """The rows of a block, some at a time: many are read together, and worked on in the processor's cache.
 
         Parameters
         ----------
@@ -224,16 +229,23 @@ class Blocks:
             From a frame to one value per row.
 
         """
-        for start in range(self.first, self.stop, BATCH):
-            stop = min(start + BATCH, self.stop)
-            numbers, held = self.held.read(start, stop, others, read)
-            here = slice(start - self.first, stop - self.first)
-            classes = None if self.people is None else self.people.classes[here]
-            exposures = np.zeros((len(numbers), 0))
-            if self.exposed is not None:
-                exposures = self.exposed[here] * (1.0 / np.array(self.exposures))
-            rungs = None if self.rungs is None else self.rungs[here]
-            yield Batch(here.start, numbers, classes, exposures, held, rungs)
+        for start in range(self.first, self.stop, READ):
+            numbers, held = self.held.read(start, min(start + READ, self.stop), others, read)
+            for place in range(0, len(numbers), BATCH):
+                within = slice(place, place + BATCH)
+                yield self._batch(
+                    start + place, numbers[within], None if held is None else held[within]
+                )
+
+    def _batch(self, first: int, numbers: Array, held: Array | None) -> Batch:
+        """These rows with what is known of them beside their inputs."""
+        here = slice(first - self.first, first - self.first + len(numbers))
+        classes = None if self.people is None else self.people.classes[here]
+        exposures = np.zeros((len(numbers), 0))
+        if self.exposed is not None:
+            exposures = self.exposed[here] * (1.0 / np.array(self.exposures))
+        rungs = None if self.rungs is None else self.rungs[here]
+        return Batch(here.start, numbers, classes, exposures, held, rungs)
 
     def limits(self, engine: Engine) -> Limits:
         found: Limits = self._sum(_limits, engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.table import Table
 from privgp.tables.texts import NOTHING
 from privgp.types import Integers, UserData
+
+if TYPE_CHECKING:
+    from ibis.expr import types as ir
+    from ibis.expr.datatypes import DataType
 
 NUMBERS = "Column {!r} of the database must hold a finite number in every row."
 KINDS = (
@@ -66,7 +70,7 @@ class DatabaseRows:
     most: int | None = None
 
     @cached_property
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, float]:
         """What one query tells of all rows: their number, that of people, limits and what is wrong."""
         import ibis
 
@@ -83,12 +87,13 @@ class DatabaseRows:
             asked |= {f"over{place}": e.max(), f"good{place}": db.flag(good).sum()}
         if self.groups is not None:
             asked |= {"people": rows[PERSON].nunique(), "known": rows[PERSON].count()}
-            asked |= {"used": db.flag(rows[CLASS] >= 0).sum()}
-        found = {name: values[0] for name, values in db.sum_groups(rows, (), asked).items()}
+            used = rows[CLASS] >= 0
+            asked |= {"used": db.flag(used).sum(), "variety": rows[CLASS].nunique(where=used)}
+        found = {name: one[0].as_py() for name, one in db.sum_groups(rows, (), asked).items()}
         self._check(found)
         return found
 
-    def _check(self, found: dict[str, Any]) -> None:
+    def _check(self, found: dict[str, float]) -> None:
         """Refuse rows that are not complete."""
         rows = int(found["rows"])
         if not rows:
@@ -102,7 +107,7 @@ class DatabaseRows:
         if self.groups is not None and int(found["known"]) != rows:
             raise ValueError(PEOPLE.format(self.groups))
 
-    def located(self, outcomes: Sequence[str] = ()) -> Any:
+    def located(self, outcomes: Sequence[str] = ()) -> ir.Table:
         """The rows with the numbers of their inputs, ``x0``, ``x1``, ..., exposures, how many rows their
         people have, and columns ``y_0``, ``y_1``, ... of outcomes. No other column and no name of the table is
         left, as a database may take two names for one."""
@@ -146,6 +151,10 @@ class DatabaseRows:
         return False
 
     @property
+    def variety(self) -> int:
+        return 1 if self.groups is None else int(self._about["variety"])
+
+    @property
     def exposures(self) -> tuple[float, ...]:
         return tuple(float(self._about[f"over{place}"]) for place, _ in enumerate(self.exposed))
 
@@ -154,7 +163,8 @@ class DatabaseRows:
             [self._about[f"{what}{place}"] for place, _ in enumerate(self.names)]
             for what in ("low", "high", "parts")
         )
-        return Limits(db.floats(low), db.floats(high), np.array([int(each) == 0 for each in parts]))
+        low_end, high_end = np.array([low, high], dtype=np.float64)
+        return Limits(low_end, high_end, np.array([int(each) == 0 for each in parts]))
 
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
         import ibis
@@ -167,7 +177,7 @@ class DatabaseRows:
             found[place, db.integers(counted[KEY])] = db.integers(counted["rows"])
         return found
 
-    def keyed(self, grid: Grid, outcomes: Sequence[str] = ()) -> Any:
+    def keyed(self, grid: Grid, outcomes: Sequence[str] = ()) -> ir.Table:
         """The rows that are used, as ``located`` has them, with the key of their cell."""
         rows, key = self.located(outcomes), db.whole(0)
         for place, (axis, stride) in enumerate(zip(grid.axes, grid.strides, strict=True)):
@@ -201,12 +211,12 @@ class DatabaseRows:
         return Grouped.of(db.integers(found[KEY]), columns, lows, highs)
 
 
-def _within_bounds(x: object) -> Any:
+def _within_bounds(x: ir.NumericValue) -> ir.NumericValue:
     """Numbers within those that whole numbers of 64 bits can be."""
     return db.clip(x, -(2.0**62), 2.0**62)
 
 
-def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
+def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> ir.NumericValue:
     """The number of every cell of an input column."""
     import ibis
 
@@ -214,7 +224,7 @@ def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
     if column is not None and column.kind == "category":
         cell = x if kind.is_string() else x.cast("string")
         text = cell.strip()
-        found: Any = db.constant(len(column.levels))
+        found = db.constant(len(column.levels))
         for place, level in reversed([*enumerate(column.levels)]):
             found = (text == ibis.literal(level)).ifelse(db.constant(place), found)
         return text.isnull().ifelse(ibis.null("float64"), found)
@@ -233,7 +243,7 @@ def _numbers(table: db.DatabaseTable, name: str, column: UserData) -> Any:
     return x.cast("float64")
 
 
-def _around(x: Any, period: float) -> Any:
+def _around(x: ir.NumericValue, period: float) -> ir.NumericValue:
     """Numbers between 0 and the period, as NumPy has them: of numbers between minus one period and two, of
     which a difference is exact and a sum rounded once. Others are missing."""
     import ibis
@@ -244,7 +254,7 @@ def _around(x: Any, period: float) -> Any:
     return (x >= p).ifelse(above, (x < db.constant(0.0)).ifelse(below, x))
 
 
-def _days(x: Any, kind: Any, name: str) -> Any:
+def _days(x: ir.DateValue, kind: DataType, name: str) -> ir.NumericValue:
     """Days since 1970 of a column of dates."""
     if not kind.is_date():
         raise ValueError(f"Column {name!r} of the database must hold dates.")
@@ -256,7 +266,7 @@ def _days(x: Any, kind: Any, name: str) -> Any:
     return x.delta(start, unit="day").cast("float64")
 
 
-def _person(table: db.DatabaseTable, name: str) -> Any:
+def _person(table: db.DatabaseTable, name: str) -> ir.Value:
     """What people are told apart by; missing where nobody is named, or in a way that others may be too."""
     import ibis
 

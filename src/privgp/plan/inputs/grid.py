@@ -21,6 +21,7 @@ BINS = 4096  # from which these are chosen
 MOST_WHOLE = 1024  # whole numbers along one input that have a cell each
 MOST_STEPS, LEAST_STEPS = 2**14, 4  # along one input
 CELLS = 2**17  # about this many at most, unless whole numbers alone make more
+LEAST_CELLS = 2**13  # of places, however many classes of rows they are divided by
 MOST_KEYS = 2**46  # of a grid, so that floats in files hold them beside a class of people
 FINE = 30  # bits of a place within the grid
 PARTS = 256  # of a step, in one of which the mean of many cells is known
@@ -233,9 +234,20 @@ def fine_axis(limits: tuple[float, float], edges: Array, counts: Integers, steps
     return Axis(knots, np.maximum(1, np.rint(share * steps)).astype(np.int64))
 
 
-def step_count(limits: Limits) -> int:
-    """Cells along every input that is not whole, so that all inputs have about ``CELLS`` together."""
+def step_count(limits: Limits, variety: int = 1) -> int:
+    """Cells along every input that is not whole, so that all inputs have about ``CELLS`` together.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of the inputs.
+    variety : int
+        Into how many cells rows of one place are divided.
+
+    """
     few = limits.few
     taken = float(np.prod(limits.high[few] - limits.low[few] + 1.0))
-    left = max(CELLS / taken, 1.0) ** (1.0 / max(int(np.count_nonzero(~few)), 1))
+    left = max(max(CELLS / variety, LEAST_CELLS) / taken, 1.0) ** (
+        1.0 / max(int(np.count_nonzero(~few)), 1)
+    )
     return int(np.clip(left, LEAST_STEPS, MOST_STEPS))

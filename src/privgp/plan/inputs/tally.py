@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privgp.engine.local import Engine, whole_multiples
 from privgp.plan.inputs.grid import (
@@ -31,9 +32,11 @@ from privgp.types import Array, Integers, added_field
 # How many rows a person may have, each of which then counts one over it: few numbers, so that few cells
 # are told apart by them.
 LADDER = np.array(sorted({m * 2**j for j in range(31) for m in (4, 5, 6, 7)} | {1, 2, 3}))
+Rungs = NDArray[np.int8]  # the rung of every row's person
 CLASSES = 128  # more than there are
 MOST_PLACES = 2**24  # of tables in which keys are looked up
 RUNGS = 16  # classes of sample weights that cells are told apart by
+SPARSE = 4  # as many numbers as rows, up to which people are counted without sorting
 NARROW, ROUNDS = 64, 8  # bins that nearly all rows lie in at least; passes until they do
 NOT_TOGETHER = "the parts do not belong together."
 MOST_ROWS = 2**32
@@ -169,6 +172,10 @@ class Source(Protocol):
     def has_weights(self) -> bool:
         """Whether the last of the exposures are sample weights."""
 
+    @property
+    def variety(self) -> int:
+        """By how many classes of people and of weights rows of one place are told apart."""
+
     def limits(self, engine: Engine) -> Limits: ...
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
         """Rows in every bin along each input, (inputs, bins)."""
@@ -297,7 +304,7 @@ def tally_rows(source: Source, engine: Engine) -> Tally:
 def find_grid(source: Source, engine: Engine) -> Grid:
     """A grid of cells that hold about equally many rows along every input."""
     limits = source.limits(engine)
-    few, steps = limits.few, step_count(limits)
+    few, steps = limits.few, step_count(limits, source.variety)
     ends = list(zip(limits.low.tolist(), limits.high.tolist(), strict=True))
     if few.all():
         return Grid(tuple(whole_axis(*pair) for pair in ends))
@@ -458,11 +465,14 @@ class People:
         The rung of the ladder; -1 for rows that are not used.
     persons : int
         How many people there are.
+    variety : int
+        How many rungs of the ladder there are rows on.
 
     """
 
-    classes: Integers
+    classes: Rungs
     persons: int
+    variety: int
 
     @classmethod
     def of(cls, codes: Integers, most: int | None) -> Self:
@@ -476,18 +486,15 @@ class People:
             Rows of a person that are used, the first ones; None: all.
 
         """
-        order = np.argsort(codes, kind="stable")
-        ordered = codes[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-        counts = np.diff(np.append(starts, len(order)))
+        whose = _compact(codes)
+        counts = np.bincount(whose)
         used = counts if most is None else np.minimum(counts, most)
-        found = np.repeat(np.searchsorted(LADDER, used), counts)
+        rungs = np.searchsorted(LADDER, used).astype(np.int8)
+        classes = rungs[whose]
         if most is not None:
-            rank = np.arange(len(order)) - np.repeat(starts, counts)
-            found[rank >= most] = -1
-        classes = np.empty(len(order), dtype=np.int64)
-        classes[order] = found
-        return cls(classes, len(counts))
+            classes[_beyond(whose, counts, most)] = -1
+        there = counts > 0
+        return cls(classes, int(np.count_nonzero(there)), len(np.unique(rungs[there])))
 
     @property
     def used(self) -> int:
@@ -495,10 +502,27 @@ class People:
         return int(np.count_nonzero(self.classes >= 0))
 
 
+def _compact(codes: Integers) -> Integers:
+    """Small whole numbers from 0 on, equal for equal codes, (rows,)."""
+    low, high = int(codes.min(initial=0)), int(codes.max(initial=0))
+    if high - low < SPARSE * len(codes):
+        return codes - low
+    return np.unique(codes, return_inverse=True)[1]
+
+
+def _beyond(whose: Integers, counts: Integers, most: int) -> Integers:
+    """The rows of every person after the first ``most``."""
+    many = np.flatnonzero(counts[whose] > most)
+    order = many[np.argsort(whose[many], kind="stable")]
+    each = counts[counts > most]
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(each) - each, each)
+    return order[rank >= most]
+
+
 def key_rows(
     grid: Grid,
     numbers: Array,
-    classes: Integers | None,
+    classes: Rungs | None,
     exposures: Array,
     bits: int,
     rungs: Integers | None = None,
@@ -535,7 +559,7 @@ def key_rows(
 
 
 def keys_of(
-    grid: Grid, places: Sequence[Array], classes: Integers | None, rungs: Integers | None = None
+    grid: Grid, places: Sequence[Array], classes: Rungs | None, rungs: Integers | None = None
 ) -> tuple[Integers, Integers | None]:
     """The key of every row, and the rows that are used; None: all."""
     keys = grid.keys(places)

@@ -93,7 +93,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Dealt:
-    """How private rows become blocks: by their place alone.
+    """How private rows, once shuffled, become blocks: by their place.
 
     Attributes
     ----------

@@ -83,12 +83,15 @@ class Polygons:
         The name of every area.
     features : tuple of dict
         The areas as GeoJSON has them, with their properties.
+    degrees : bool
+        Whether coordinates are longitudes and latitudes.
 
     """
 
     shapes: tuple[Any, ...]
     labels: tuple[Any, ...]
     features: tuple[dict[str, Any], ...]
+    degrees: bool = False
 
     @classmethod
     def read(cls, given: object, name: str | None, plane: Plane) -> Polygons:
@@ -121,7 +124,7 @@ class Polygons:
         shapes = [each if each.is_valid else shapely.make_valid(each) for each in shapes]
         if plane.crs is not None and crs != plane.crs:
             shapes = [_transform(each, crs, plane.crs) for each in shapes]
-        return cls(tuple(shapes), _labels(features, name), tuple(features))
+        return cls(tuple(shapes), _labels(features, name), tuple(features), plane.degrees)
 
     def grid(self, points: int, degrees: bool) -> tuple[Array, Array, Integers]:
         """Points of a regular grid inside every area, about as many in each.
@@ -238,7 +241,8 @@ class Areas(Average):
             output = f"{self.output}: {self.quantities[place]}"
         promise = self.guarantee
         about = (promise.epsilon, promise.delta, promise.unit, promise.is_simulation)
-        return plot_areas(rings, mean, 0.5 * (high - low), output, self.coverage, about, figure)
+        half, degrees = 0.5 * (high - low), self.polygons.degrees
+        return plot_areas(rings, mean, half, output, self.coverage, about, figure, degrees=degrees)
 
 
 def _rings(shape: object) -> list[list[Array]]:

@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from privgp.models.spending import names_of
-from privgp.server.errors import Refused, first_line
-from privgp.server.store.store import Row
+from privgp.server.errors import Refused, explain
+from privgp.server.store.schema import Row
 from privgp.server.views import exports
-from privgp.server.views.page import render_release
+from privgp.server.views.published import render_release
 from privgp.server.views.view import view
 from privgp.server.work import Work, finite
 
@@ -58,22 +58,19 @@ def predict_points(
     if any(len(point) != model.n_features_in_ for point in points):
         raise Refused(422, f"Every point must have {model.n_features_in_} cells.")
     told: dict[str, object] = {}
-    with np.errstate(all="ignore"):
-        try:
-            X = _table(model, points)
-            if hasattr(model, "predict_proba"):
-                told["classes"] = [str(each) for each in model.classes_]
-                found = {"probability": model.predict_proba(X)}
-            else:
-                mean, std = model.predict(X, return_std=True)
-                found = {"mean": mean, "std": std}
-            if model._released.output_names is not None:
-                told["outputs"] = [*model._released.output_names]
-            if coverage is not None:
-                told["coverage"] = coverage
-                found["low"], found["high"] = model.interval(X, coverage)
-        except (ValueError, ArithmeticError) as problem:  # about the question: a release is public
-            raise Refused(422, first_line(problem)) from None
+    with np.errstate(all="ignore"), explain(ValueError, ArithmeticError):  # a release is public
+        X = _table(model, points)
+        if hasattr(model, "predict_proba"):
+            told["classes"] = [str(each) for each in model.classes_]
+            found = {"probability": model.predict_proba(X)}
+        else:
+            mean, std = model.predict(X, return_std=True)
+            found = {"mean": mean, "std": std}
+        if model._released.output_names is not None:
+            told["outputs"] = [*model._released.output_names]
+        if coverage is not None:
+            told["coverage"] = coverage
+            found["low"], found["high"] = model.interval(X, coverage)
     return {**told, **{name: finite(values).tolist() for name, values in found.items()}}
 
 

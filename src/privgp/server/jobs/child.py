@@ -15,7 +15,7 @@ from privgp.server.errors import Refused, first_line
 from privgp.server.jobs.answers import Answers
 from privgp.server.jobs.process import LOST, OVER, READY
 from privgp.server.settings import Settings
-from privgp.server.store.store import DONE, FAILED, Row
+from privgp.server.store.schema import DONE, FAILED, Row
 from privgp.server.work import PLAN, STOPPED, Work
 
 UNEXPECTED = "The plan could not be computed."

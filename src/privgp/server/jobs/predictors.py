@@ -11,7 +11,7 @@ from fastapi.concurrency import run_in_threadpool
 from privgp.server.jobs.answers import Answers
 from privgp.server.jobs.process import PREDICTORS, Process
 from privgp.server.jobs.turns import Turns
-from privgp.server.store.store import Row
+from privgp.server.store.schema import Row
 
 PART = 500  # points that are predicted before it is somebody else's turn
 MAX_KEPT = 64 * 2**20  # characters of views in memory

@@ -7,9 +7,9 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from privgp.server.errors import Refused
 
-class Busy(Exception):
-    """The turn did not come in time."""
+BUSY = "The server is busy: try again in a moment."
 
 
 class Turns:
@@ -40,7 +40,7 @@ class Turns:
 
         Raises
         ------
-        Busy
+        Refused
             The turn did not come within ``seconds``.
 
         """
@@ -73,7 +73,7 @@ class Turns:
             else:
                 self._leave(owner, turn)
             if isinstance(problem, TimeoutError):
-                raise Busy from None
+                raise Refused(503, BUSY) from None
             raise
 
     def _leave(self, owner: str, turn: asyncio.Future[None]) -> None:

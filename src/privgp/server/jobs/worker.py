@@ -8,7 +8,7 @@ import time
 from privgp.errors import LedgerError
 from privgp.server.jobs.child import failure_text
 from privgp.server.jobs.process import SHARED, End
-from privgp.server.store.store import FAILED, Row
+from privgp.server.store.schema import FAILED, Row
 from privgp.server.work import PLAN, Work
 
 IDLE = 0.5  # seconds between looks for jobs that another process added

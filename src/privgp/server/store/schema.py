@@ -1,11 +1,22 @@
-"""The server's tables, beside those of the ledger. They hold no private value."""
+"""The server's tables, beside those of the ledger, and their rows. They hold no private value."""
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Column, Executable, ForeignKey, Index, MetaData, Select, Table
 from sqlalchemy.schema import PrimaryKeyConstraint, UniqueConstraint
+from sqlalchemy.types import Float, Integer, LargeBinary, Text
+
+from privgp.ledger.database import Database
+from privgp.server.errors import absent
 
 SCRIPTS, VERSIONS = "privgp.server.store:migrations", "server_version"
 REVISION = "4"  # of the newest migration
 
+Row = dict[str, Any]
+WAITING, RUNNING, DONE, FAILED = "waiting", "running", "done", "failed"  # states of a job
+REVOKED = "The key that asked for this was revoked or has expired. A custodian can try again."
 metadata = MetaData()
 
 
@@ -29,13 +40,8 @@ keys = Table(
     Column("ends", Integer, nullable=False, default=0),  # when it expires; 0: never
     *_text("identity"),  # who signs in with it at a provider
 )
-grants = Table(
-    "server_grants",
-    metadata,
-    _key(),
-    _dataset(),
-    PrimaryKeyConstraint("key", "dataset"),
-)
+granted = PrimaryKeyConstraint("key", "dataset")
+grants = Table("server_grants", metadata, _key(), _dataset(), granted)
 sessions = Table(
     "server_sessions",
     metadata,
@@ -101,3 +107,38 @@ titles = Table(
     Column("release", Text, ForeignKey("server_releases.id"), primary_key=True),
     *_text("headline", "unit"),
 )
+
+
+class Rows:
+    """Rows of the server's tables."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        database.migrate(SCRIPTS, VERSIONS, REVISION)
+
+    def _all(self, asked: Select[Any]) -> list[Row]:
+        with self.database.read() as connection:
+            return [dict(row) for row in connection.execute(asked).mappings()]
+
+    def _found(self, asked: Select[Any]) -> Row | None:
+        return next(iter(self._all(asked)), None)
+
+    def _first(self, asked: Select[Any]) -> Row:
+        row = self._found(asked)
+        if row is None:
+            raise absent()
+        return row
+
+    def _write(self, *done: Executable) -> int:
+        """Carry these out together; the number of rows that the first of them changed."""
+        with self.database.write() as connection:
+            changed = [int(getattr(connection.execute(each), "rowcount", 0)) for each in done]
+        return changed[0]
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def new_id() -> str:
+    return secrets.token_hex(16)

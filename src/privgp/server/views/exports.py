@@ -11,7 +11,7 @@ from privgp.release import geojson
 from privgp.release.certificate import certificate
 from privgp.release.release import Release
 from privgp.server.errors import Refused
-from privgp.server.views.page import templates
+from privgp.server.views.published import templates
 from privgp.server.views.view import COLUMNS, view
 
 NO_PLACES = (

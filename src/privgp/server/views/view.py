@@ -12,12 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.models.picture import (
-    function_picture,
-    kernel_points,
-    part_of,
-    probability_picture,
-)
+from privgp.models.picture import function_picture, kernel_points, part_of, probability_picture
 from privgp.pictures.maps import far_from_inputs
 from privgp.pictures.released import TOTAL, Released
 from privgp.release.geojson import places_in

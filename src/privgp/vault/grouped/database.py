@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,8 @@ from privgp.engine.local import Engine, Watch
 from privgp.errors import TableError
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
-from privgp.types import Integers
+from privgp.question.outcomes import Classes
+from privgp.types import Integers, UserData
 from privgp.vault.grouped.totals import CHANGED, Encoding, ResidualEncoding
 from privgp.vault.values import Sealed, read_label
 
@@ -62,7 +62,7 @@ class DatabaseOutcomes:
     """
 
     rows: DatabaseRows
-    outcomes: tuple[tuple[str, Any], ...]
+    outcomes: tuple[tuple[str, Classes | None], ...]
 
     def sum_over(
         self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
@@ -73,7 +73,7 @@ class DatabaseOutcomes:
         curves = [each.curve for each in encodings if isinstance(each, ResidualEncoding)]
         if curves:
             rows = db.beside(rows, KEY, tally.keys, {CURVE: curves[0]})
-        asked: dict[str, Any] = {"rows": rows[KEY].count()}
+        asked: dict[str, db.types.Value] = {"rows": rows[KEY].count()}
         for place, ((name, classes), kind) in enumerate(zip(self.outcomes, encodings, strict=True)):
             cell = _Cell(rows[db.column_name("y", place)], self.rows.table.type_of(name), classes)
             asked[db.column_name("ok", place)] = db.flag(cell.is_there()).sum()
@@ -84,10 +84,12 @@ class DatabaseOutcomes:
             for column, encoded in enumerate(columns):
                 asked[db.column_name("y", place, column)] = encoded.sum()
         found = db.sum_groups(rows, [KEY], asked)
-        return _collect(tally, {name: db.integers(_known(v)) for name, v in found.items()})
+        return _collect(tally, {name: db.integers(v) for name, v in found.items()})
 
 
-def seal_database(output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[object]) -> Sealed:
+def seal_database(
+    output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[Classes | None]
+) -> Sealed:
     """The outcomes of rows in a database, on the way to the query that sums them.
 
     Parameters
@@ -106,13 +108,9 @@ def seal_database(output: DatabaseOutput, rows: DatabaseRows, classes: Sequence[
     return Sealed(DatabaseOutcomes(rows, outcomes), rows.count, output.names)
 
 
-def _known(values: Sequence[Any]) -> list[Any]:
-    """Sums, of which those of missing cells alone are missing too: they are refused by their count."""
-    return [0 if value is None else value for value in values]
-
-
 def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
-    """The sums in the order of the tally's cells, if they are of its rows and all values are there."""
+    """The sums in the order of the tally's cells, if they are of its rows and all values are there: sums of
+    missing cells alone are missing too, and are refused by their count."""
     order = np.argsort(found[KEY])
     if not np.array_equal(found[KEY][order], tally.keys):
         raise TableError(CHANGED)
@@ -126,11 +124,11 @@ def _collect(tally: Tally, found: dict[str, Integers]) -> Integers:
 class _Cell:
     """A private cell of every row as an expression: it is read where it is."""
 
-    cell: Any
-    kind: Any
-    classes: Any
+    cell: db.types.Value
+    kind: db.DataType
+    classes: Classes | None
 
-    def is_there(self) -> Any:
+    def is_there(self) -> db.types.BooleanValue:
         if self.classes is not None:
             found = self.cell.notnull()
             if self.kind.is_string():
@@ -138,7 +136,7 @@ class _Cell:
             return found
         return db.is_finite(self.number())
 
-    def number(self) -> Any:
+    def number(self) -> db.types.NumericValue:
         if not (self.kind.is_numeric() or self.kind.is_boolean()):
             raise TableError(WRONG)
         if self.kind.is_boolean():  # one that is missing is refused by its count
@@ -147,7 +145,7 @@ class _Cell:
             )
         return self.cell.cast("float64")
 
-    def encode(self, encoding: Encoding, bits: int) -> list[Any]:
+    def encode(self, encoding: Encoding, bits: int) -> list[db.types.IntegerValue]:
         """What ``Encoding.encode`` computes, by the same operations on floats."""
         if self.classes is None:
             return _numbers(self.number(), encoding, bits)
@@ -158,7 +156,7 @@ class _Cell:
         share = each[0].ifelse(db.constant(0.0), db.constant(0.5))
         return _numbers(each[1].ifelse(db.constant(1.0), share), encoding, bits)
 
-    def _has(self, name: Any) -> Any:
+    def _has(self, name: UserData) -> db.types.BooleanValue:
         """Whether a cell holds a class; False where it is missing."""
         if self.kind.is_string():
             found = self.cell.strip() == (read_label(name) or "")
@@ -171,13 +169,20 @@ class _Cell:
         return found.fill_null(False)
 
 
-def _residuals(values: Any, curve: Any, encoding: ResidualEncoding, bits: int) -> list[Any]:
+def _residuals(
+    values: db.types.NumericValue,
+    curve: db.types.NumericValue,
+    encoding: ResidualEncoding,
+    bits: int,
+) -> list[db.types.IntegerValue]:
     """What numbers are above or below a curve, as ``ResidualEncoding.encode`` computes it."""
     left = db.clip(values, *encoding.within) - curve
     return _numbers(left, encoding, bits)
 
 
-def _numbers(values: Any, encoding: Encoding, bits: int) -> list[Any]:
+def _numbers(
+    values: db.types.NumericValue, encoding: Encoding, bits: int
+) -> list[db.types.IntegerValue]:
     """A number in [-1, 1] and its square as whole multiples of ``2**-bits``."""
     low, high = encoding.bounds
     middle, half = 0.5 * high + 0.5 * low, 0.5 * high - 0.5 * low

@@ -88,6 +88,7 @@ class Masked:
         return total
 
 
+LATE = "the rows changed after noise was drawn, or cannot be read: count the budget as spent, and plan again."
 CHANGED = "the rows are not those that the plan was made for: plan again. Nothing was spent."
 
 
@@ -184,7 +185,10 @@ class Totals:
     def residuals(self, curve: Array, width: float) -> Sealed:
         """The sums of residuals about a public curve, (cells,), which are clipped to +-width."""
         kind = ResidualEncoding((-width, width), within=self.encoding.bounds, curve=curve)
-        return self.again(kind)
+        try:
+            return self.again(kind)
+        except ValueError:
+            raise RuntimeError(LATE) from None
 
     def check(self, tally: Tally | None, bounds: Pair, columns: int) -> Array:
         """The sums as numbers, (cells, columns), if they are of this tally, bounds and kind."""
@@ -242,7 +246,7 @@ def sum_outcomes(
 
     """
     held = unseal(data)
-    source = held if hasattr(held, "sum_over") else ArrayOutcomes(rows, data)
+    source: PrivateSource = held if hasattr(held, "sum_over") else ArrayOutcomes(rows, data)
     found = source.sum_over(tally, encodings, engine, watch)
     if not np.array_equal(found[:, 0], tally.counts):
         raise ValueError(CHANGED)

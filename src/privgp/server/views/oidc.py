@@ -14,10 +14,10 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from starlette.middleware.sessions import SessionMiddleware
 
-from privgp.server.api import Served
-from privgp.server.pages import render, set_session
+from privgp.server.service import Served
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row
+from privgp.server.store.schema import Row
+from privgp.server.views.pages import render, set_session
 
 START, CALLBACK = "/signin/oidc", "/signin/oidc/callback"
 SECONDS = 600  # to come back from the provider

@@ -23,10 +23,11 @@ from privgp.ledger.account import Account
 from privgp.models.rows.tables import example_records
 from privgp.models.spending import names_of
 from privgp.server.declared import Declared
-from privgp.server.errors import Refused, first_line
-from privgp.server.functions.asked import ESTIMATORS, AnyAsked
+from privgp.server.errors import Refused, explain
+from privgp.server.functions import ESTIMATORS, AnyAsked, FunctionAsked, PathsAsked
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row, Store
+from privgp.server.store.schema import Row
+from privgp.server.store.store import Store
 from privgp.types import Array
 
 OPENED = 8  # in memory
@@ -77,12 +78,10 @@ class Keeper:
         X, most = np.array(points, dtype=np.float64), self.settings.max_function_total
         names = names_of(made)
         asked = X if names is None else pl.DataFrame(X, schema=[*names], orient="row")
-        try:
+        with explain(ValueError):  # about the question
             if made.points_answered_ + made.points_unanswered(asked) > most:
                 raise Refused(422, LAST_DRAW.format(most))
             answers: Array = made.release(asked)
-        except ValueError as problem:  # about the question
-            raise Refused(422, first_line(problem)) from None
         if made.points_answered_ > row["points"]:
             self.store.note_points(number, made.points_answered_)
         return answers
@@ -110,17 +109,15 @@ def make(
     keeper: Keeper, number: str, declared: Declared, asked: Row, account: Account
 ) -> dict[str, Any]:
     """Charge, and take the data into a new file, unless a run before this one has; what is told."""
-    wanted = parse_question(asked)
+    wanted: FunctionAsked | PathsAsked = TypeAdapter(AnyAsked).validate_python(asked)
     path = keeper.path(number)
     if not path.exists():
         X, _, y = declared.all_columns(declared.usual_model(), declared.path(keeper.settings))
         wanted.check(declared, len(X), keeper.settings)
-        try:  # with nobody's values: what these are refused for may be told
+        with explain(ValueError, ArithmeticError):  # with nobody's values
             made = wanted.estimator(declared, len(X))
             trial = example_records(X, declared.domain, declared.bounds or (0.0, 0.0))
             clone(made).set_params(random_state=0).fit(*trial)
-        except (ValueError, ArithmeticError) as problem:
-            raise Refused(422, first_line(problem)) from None
         with suppress(FileExistsError):  # another run was faster, under the same charge
             made.set_params(ledger=account).fit(X, y, state=path)
         del X, y
@@ -128,17 +125,8 @@ def make(
     return {"kind": wanted.kind, "told": json.dumps(_guarantee_summary(made))}
 
 
-def parse_question(asked: Row) -> Any:
-    return TypeAdapter(AnyAsked).validate_python(asked)
-
-
 def _guarantee_summary(made: Any) -> dict[str, Any]:
     promised = made.guarantee_
-    return {
-        "epsilon": promised.epsilon,
-        "delta": promised.delta,
-        "protects": promised.unit,
-        "neighbours": promised.neighbours,
-        "mechanism": promised.mechanism,
-        "assumptions": [*promised.assumptions],
-    }
+    said = {"protects": promised.unit, "assumptions": [*promised.assumptions]}
+    names = ("epsilon", "delta", "neighbours", "mechanism")
+    return {**said, **{name: getattr(promised, name) for name in names}}

@@ -15,12 +15,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from privgp.models.rows.updates import is_updatable
 from privgp.release.geojson import places_in
 from privgp.server import api
-from privgp.server.api import Anybody, Custodian, Served, Service
+from privgp.server import releases as published
 from privgp.server.declared import Declared
-from privgp.server.functions import api as functions
 from privgp.server.guard import COOKIES
-from privgp.server.store.store import Row, Who
-from privgp.server.views.page import certificate_context, templates
+from privgp.server.service import Anybody, Custodian, Served, Service
+from privgp.server.store.keys import Who
+from privgp.server.store.schema import Row
+from privgp.server.views.published import certificate_context, templates
 from privgp.server.work import RELEASE
 
 router = APIRouter(include_in_schema=False)
@@ -72,7 +73,7 @@ async def sign_in(s: Served, request: Request) -> Response:
 async def set_session(s: Service, who: Who, response: Response) -> Response:
     """An answer that signs somebody in, by a cookie."""
     token = await run_in_threadpool(s.store.sign_in, who)
-    await run_in_threadpool(s.log, who, "sign-in", "")
+    await run_in_threadpool(s.store.log, who, "sign-in", "")
     name, secure = COOKIES[s.settings.secure], s.settings.secure
     response.set_cookie(name, token, httponly=True, samesite="strict", secure=secure, path="/")
     return response
@@ -127,14 +128,15 @@ def people(s: Served, who: Custodian) -> HTMLResponse:
 
 @router.get("/ledger")
 def ledger(s: Served, who: Anybody) -> HTMLResponse:
-    own = [each for each in _cards(s, who) if each["declared"].account is None]
-    return _page(s, who, "ledger.html", LEDGER, accounts=own)
+    cards = sorted(_cards(s, who), key=lambda each: each["declared"].account is None)
+    own = {each["declared"].charged: each for each in cards}  # the dataset that opened it, if seen
+    return _page(s, who, "ledger.html", LEDGER, accounts=[own[name] for name in sorted(own)])
 
 
 @router.get("/datasets/{name}")
 def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     shown = _dataset(s, who, name)
-    plans = api.plans(s, who, name)
+    plans = published.plans(s, who, name)
     usable = [each["id"] for each in plans if each["comparison"] and each["fits"]]
     shown |= {"plans": _plans(s, who, name)[::-1], "comparison": usable[-1] if usable else ""}
     outcomes = _outcomes(shown["declared"])
@@ -143,9 +145,9 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
 
 @router.get("/datasets/{name}/releases")
 def releases(s: Served, who: Anybody, name: str) -> HTMLResponse:
-    rows = api.releases(s, who, name)[::-1]
+    rows = published.releases(s, who, name)[::-1]
     titles = s.store.titles(*(row["id"] for row in rows))
-    shown: Row = {"releases": rows, "functions": functions.functions(s, who, name)}
+    shown: Row = {"releases": rows, "functions": published.functions(s, who, name)}
     shown |= {"headlines": {number: row["headline"] for number, row in titles.items()}}
     shown |= _dataset(s, who, name)
     return _page(s, who, "releases.html", DATASETS, tab="Releases", **shown)
@@ -164,7 +166,7 @@ def charges(s: Served, who: Anybody, name: str) -> HTMLResponse:
 
 @router.get("/functions/{number}")
 def function(s: Served, who: Anybody, number: str) -> HTMLResponse:
-    row = functions.function(s, who, number)
+    row = published.function(s, who, number)
     declared = s.work.declaration_of(row["dataset"])
     shown = {"title": declared.title, "inputs": declared.inputs}
     return _page(s, who, "function.html", DATASETS, function=row, **shown)
@@ -209,7 +211,9 @@ def _cards(s: Service, who: Who) -> list[Row]:
 def _plans(s: Service, who: Who, name: str) -> list[Row]:
     """The plans that somebody chose; comparisons of budgets are none."""
     return [
-        each for each in api.plans(s, who, name) if not each["comparison"] or each["approved_at"]
+        each
+        for each in published.plans(s, who, name)
+        if not each["comparison"] or each["approved_at"]
     ]
 
 

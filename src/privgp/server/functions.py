@@ -12,7 +12,7 @@ from privgp.models.paths import PosteriorPaths
 from privgp.server.declared import MOST_INPUTS, Asked, Declared, Finite
 from privgp.server.errors import Refused
 from privgp.server.settings import Settings
-from privgp.server.store.store import Row
+from privgp.server.store.schema import Row
 
 Size = Annotated[float, Field(ge=1e-30, le=1e30)]
 SMOOTHNESS = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5}

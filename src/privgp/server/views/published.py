@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -28,7 +29,7 @@ REACH = 1.645  # standard deviations in half of a 90% interval
 @cache
 def templates() -> Environment:
     made = Environment(loader=PackageLoader("privgp.server"), autoescape=select_autoescape())
-    made.filters["interval"] = half_interval
+    made.filters |= {"interval": half_interval, "short": short, "code": first_digits}
     return made
 
 
@@ -41,6 +42,16 @@ def plain(value: float) -> str:
     """A number with three digits, without an exponent where people would write none."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if 1e3 <= abs(rounded) < 1e12 else f"{rounded:g}"
+
+
+def short(value: float) -> str:
+    """A budget in few digits."""
+    return f"{value:.4g}".replace("e-0", "e-")
+
+
+def first_digits(text: str) -> str:
+    """As much of a long number as tells it from others."""
+    return re.sub(r"([0-9a-f]{8})[0-9a-f]{24}", r"\1…", text)
 
 
 @cache
