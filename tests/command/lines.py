@@ -117,7 +117,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--delta": (*POSITIVE, "1", "2"), "--domain": RANGES, "--x-bounds": (*PAIR[:-1], "a:b", "1", ""),
     "--kernel": TEXT_KERNEL, "--noise-variance": POSITIVE, "--noise-std": (*POSITIVE, "1,,2"),
     "--lengthscales": (*POSITIVE, "1,,2", "1:2"), "--inducing": COUNT, "--rows": COUNT,
-    "--folds": (*COUNT, "1"), "--steps": COUNT, "--n": COUNT, "--draws": COUNT, "--shadows": COUNT,
+    "--folds": (*COUNT, "1"), "--blocks": (*COUNT, "1"), "--steps": COUNT, "--n": COUNT, "--draws": COUNT, "--shadows": COUNT,
     "--n-paths": COUNT, "--max-points": COUNT, "--paths": ("", "nonsense", "nan", "0", "-1", "1.5"),
     "--seed": ("", "nonsense", "nan", "inf", "-1", "1.5", "1e99"), "--record": ("nan 1", "0 inf", "a b"),
     "--label-noise": (*NUMBER, "-1", "1"), "--failure-probability": (*POSITIVE, "1"),
@@ -191,6 +191,12 @@ BESIDE: dict[tuple[str, str], dict[str, str]] = {
     ("function create", "--domain"): {"--protect": "records"},
     ("function create", "--dominance"): {"--sensitivity": "varah"},
     ("paths tune", "--threshold"): {"--task": "excursion"},
+    ("search grid", "--classes"): {"--method": "permute-and-flip"},
+    ("search grid", "--blocks"): {
+        "--method": "permute-and-flip",
+        "--protect": "records",
+        "--x-bounds": "0 100",
+    },
     **{
         (command, option): beside
         for command in (
