@@ -64,13 +64,14 @@ def test_a_charge_that_is_refused_draws_nothing(account):
 
 
 def test_a_draw_that_was_paid_for_is_not_charged_again(account):
-    spend(account)
+    """A search that goes on is charged under a key that its file alone holds."""
+    spend(account, key="a" * 64)
     (entry,) = account.entries()
-    receipt = {"dataset": "people", "entry": 1, "head": entry.hash}
-    assert ("charge", 1) in spend(account, receipt=receipt)
+    assert ("charge", 1) in spend(account, key="a" * 64)
     assert len(account.entries()) == 1
-    with pytest.raises(BudgetExceeded):  # no charge of this account
-        spend(account, receipt={**receipt, "head": "0" * 64})
+    for other in ("b" * 64, entry.hash, None):  # what the ledger shows is no key
+        with pytest.raises(BudgetExceeded):
+            spend(account, key=other)
 
 
 @pytest.mark.parametrize("settings", [{}, {"inducing": 4}, {"y_bounds": [(-1, 1), (-1, 1)]}])

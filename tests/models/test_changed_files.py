@@ -97,7 +97,7 @@ def test_a_change_between_two_passes_is_refused_and_counts_as_spent(
         return drawn[-1]
 
     monkeypatch.setattr("privgp.vault.measure.add_noise", change_after)
-    with pytest.raises(ValueError, match=WORDS):
+    with pytest.raises(RuntimeError, match="count the budget as spent"):
         model.fit(table.inputs, table.output, plan=plan)
     assert len(drawn) == 1
     assert model.guarantee_.epsilon == pytest.approx(1.0)
