@@ -30,7 +30,7 @@ from privgp.command.io.screen import tell
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import promise_sentence
 from privgp.release.certificate.wording import guideline
-from privgp.server import api, guard
+from privgp.server import guard, shapes
 from privgp.server.app import _answer_refusal, _error
 from privgp.server.jobs.answers import predict_points
 from privgp.server.views.published import certificate_context
@@ -193,7 +193,7 @@ PLANTED: tuple[tuple[str, str, Callable[[Patch, Secret], None]], ...] = (
     ("told", r"stdout of privgp (release|update|inspect|search|function|paths|predict)", in_what_is_told),
     ("refusal", r"stderr of privgp .*", changed(one_line, lambda text, secret: text + secret.text)),
     ("answer", r"answer to .*/(jobs|plans|functions)/[^/]*$", changed(
-        api._only, in_a_moment  # answers with fields that are not declared are refused
+        shapes.only, in_a_moment  # answers with fields that are not declared are refused
     )),
     ("prediction", r"answer to .*/predict$", changed(
         predict_points, lambda facts, secret: {**facts, "note": secret.text}
