@@ -97,7 +97,9 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
     )
     known = data[0][:: len(data[0]) // 1500]
     for ax, (title, values, look) in zip(axes, shown, strict=True):
-        drawn = ax.pcolormesh(lon, lat, values.reshape(lat.shape), shading="nearest", **look)
+        drawn = ax.pcolormesh(
+            lon, lat, values.reshape(lat.shape), shading="nearest", rasterized=True, **look
+        )
         ax.plot(FROM[1], FROM[0], "*", color=style.VERMILION, mec="white", markersize=12,
             label="start of the trip", ls="none")  # fmt: skip
         ax.set_aspect(1.0 / np.cos(np.radians(0.5 * (south + north))))
@@ -111,7 +113,9 @@ def draw(model: Any, data: tuple[Array, Array], path: Path) -> None:
             drawn, ax=ax, location="bottom", extend="max" if is_value else "neither"
         )
         style.set_labels(bar.ax, "minutes: dark is short" if is_value else "± minutes")
-    axes[0].plot(known[:, 3], known[:, 2], ".", color="white", markersize=1, alpha=0.4)
+    axes[0].plot(
+        known[:, 3], known[:, 2], ".", color="white", markersize=1, alpha=0.4, rasterized=True
+    )
     axes[0].plot([], [], ".", color=style.GREY, label="ends of some trips (white)")
     for ax in axes:
         ax.tick_params(axis="x", labelrotation=30)
