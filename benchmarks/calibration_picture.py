@@ -70,8 +70,9 @@ def _legend(figure: Figure, panels: Any) -> None:
     nothing = (Line2D([], [], ls=""), "")
     filled = [entry for each in columns for entry in [*each, *[nothing] * (most - len(each))]]
     handles, labels = zip(*filled, strict=True)
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(columns), frameon=False,
-        fontsize=style.SMALL, handlelength=1.4, columnspacing=3.0)  # fmt: skip
+    foot = style.keep_free(figure, (1.6 * style.SMALL * most + 8.0) / 72.0)
+    figure.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.02, foot), ncols=len(columns),
+        frameon=False, fontsize=style.SMALL, handlelength=1.4, columnspacing=3.0)  # fmt: skip
 
 
 def _lines(ax: Axes, names: Sequence[str]) -> None:

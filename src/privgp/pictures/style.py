@@ -167,7 +167,7 @@ def set_source(figure: Figure, lines: Sequence[str], room: int = 95) -> None:
     written = [part for line in lines for part in textwrap.wrap(line, int(1.2 * room))]
     if not written:
         return
-    foot = _keep_free(figure, (1.3 * (SMALL - 1.0) * len(written) + 3.0) / 72.0)
+    foot = keep_free(figure, (1.3 * (SMALL - 1.0) * len(written) + 3.0) / 72.0)
     below = figure.text(
         0.01, foot + 0.01, _plain("\n".join(written)), ha="left", va="bottom", fontsize=SMALL - 1.0,
         color=FOOT, linespacing=1.3,
@@ -175,8 +175,22 @@ def set_source(figure: Figure, lines: Sequence[str], room: int = 95) -> None:
     below.set_in_layout(False)
 
 
-def _keep_free(figure: Figure, inches: float) -> float:
-    """Move the panels of a figure up and return where the free strip begins, as a share of the height."""
+def keep_free(figure: Figure, inches: float) -> float:
+    """Move the panels of a figure up.
+
+    Parameters
+    ----------
+    figure
+        a whole figure, laid out by ``new_figure``.
+    inches
+        The height of the strip that is left free above the foot, or above the last such strip.
+
+    Returns
+    -------
+    float
+        Where the strip begins, as a share of the height.
+
+    """
     engine = figure.get_layout_engine()
     assert isinstance(engine, ConstrainedLayoutEngine)
     foot = float(engine.get()["rect"][1])
@@ -308,7 +322,7 @@ def legend(axes: Sequence[Axes], *, below: bool, columns: int = 2) -> None:
     if below:
         figure = root_of(axes[0])
         lines = -(-len(handles) // columns)
-        foot = _keep_free(figure, (1.6 * SMALL * lines + 8.0) / 72.0)
+        foot = keep_free(figure, (1.6 * SMALL * lines + 8.0) / 72.0)
         figure.legend(  # type: ignore[call-overload] # pairs, as HandlerTuple draws them
             handles,
             [*looks],
