@@ -111,12 +111,13 @@ bench-load: setup
 # A server that is killed 50 times while it is asked.
 bench-kills: setup
 	$(QUIET_BLAS) $(BIN)/python -m benchmarks.kills
+	$(QUIET_BLAS) $(BIN)/python -m benchmarks.kills --postgresql
 
-# 10,000 broken uploads, as many requests that fit the schema of the server, as many forged files, and
-# as many sequences of questions.
+# 10,000 broken uploads, as many requests by the schema of the server, 100 races of eight keys on either
+# database, and 10,000 forged files and sequences of questions.
 fuzz: setup
-	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py tests/adversary/test_forgeries.py \
-	  tests/adversary/test_sequences.py
+	PRIVGP_FUZZ=10000 $(QUIET_BLAS) $(BIN)/pytest tests/server/test_fuzz.py tests/server/test_databases.py \
+	  tests/adversary/test_forgeries.py tests/adversary/test_sequences.py
 
 # Peers live in an environment of their own. One that does not install is reported, not hidden:
 # dp4gp asks for a package that no longer exists, so it comes without its dependencies.

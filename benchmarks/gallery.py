@@ -23,7 +23,7 @@ from benchmarks import ideas, made_up
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, HERE = ROOT / "docs", ROOT / "docs" / "pictures"
-PICTURE = re.compile(r'<img alt="([^"]*)" src="data:image/png;base64,([^"]*)"')
+PICTURE = re.compile(r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)"')
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 # file: page, beginning of the section's title
@@ -64,7 +64,7 @@ def papers(folder: Path | None, names: list[str], *, quick: bool) -> None:
         for name, (page, beginning) in wanted.items():
             pictures = pictures_of(folder / f"{page}.html")
             first = next(title for title in pictures if title.startswith(beginning))
-            (HERE / f"{name}.png").write_bytes(pictures[first])
+            (HERE / f"{name}.svg").write_bytes(pictures[first])
 
 
 def of_page(name: str, page: str) -> None:

@@ -35,15 +35,16 @@ def noise(path: Path) -> None:
     panels = figure.subplots(1, 2, sharex=True)
     for axes, epsilon in zip(panels, (3.0, 0.5), strict=True):
         at = np.linspace(0, 900, 901)
-        for value, colour in ((20.0, BLUE), (80.0, ORANGE)):
-            axes.plot(at, laplace.pdf(at, others + value, width / epsilon), color=colour, lw=1.5)
+        for value, colour, line in ((20.0, BLUE, "-"), (80.0, style.VERMILION, "--")):
+            shown = laplace.pdf(at, others + value, width / epsilon)
+            axes.plot(at, shown, color=colour, ls=line, lw=1.5)
         right = 1.0 - laplace.cdf(-width / 2, 0.0, width / epsilon)
         plain(axes, f"ε = {epsilon:g}: a guess is right {right:.0%} of the time")
         axes.set_yticks([])
         axes.set_xlabel("released sum, minutes", fontsize=style.SMALL)
-    peak = panels[0].get_ylim()[1]
-    panels[0].text(405, peak * 0.92, "20 minutes", color=BLUE, ha="right", fontsize=style.SMALL)
-    panels[0].text(497, peak * 0.92, "80 minutes", color=ORANGE, fontsize=style.SMALL)
+        peak = axes.get_ylim()[1]
+        axes.text(405, peak * 0.92, "20 minutes", color=BLUE, ha="right", fontsize=style.SMALL)
+        axes.text(497, peak * 0.92, "80 minutes", color=style.VERMILION, fontsize=style.SMALL)
     save(figure, path)
 
 

@@ -43,9 +43,12 @@ def truths() -> tuple[Truth, ...]:
 
 
 def ask(truth: Truth, seed: int) -> dict[str, float]:
-    """What one release of a function holds, as shares."""
-    X, y = truth.sample(np.random.default_rng(SEED + seed))
-    model = PrivateGPRegressor(y_bounds=BOUNDS, epsilon=1.0, delta=1e-5, random_state=seed)
+    """What one release of a function holds, as shares. Rows and noise are its own: releases of other
+    functions with the same seed tell something new."""
+    rng = np.random.default_rng([SEED + seed, TRUTHS.index(truth)])
+    X, y = truth.sample(rng)
+    noise = int(rng.integers(2**31))
+    model = PrivateGPRegressor(y_bounds=BOUNDS, epsilon=1.0, delta=1e-5, random_state=noise)
     model.fit(X, y)
     return (_curve if truth.columns == 1 else _districts)(model, truth)
 

@@ -25,11 +25,11 @@ EPSILON, DELTA = 1.0, 1e-5
 COUNTS = (1, 2, 3, 5, 8, 13)
 RELEASES = 8
 LOOKS = {
-    "one by one, Gaussian noise, ε / K each": (style.BLACK, "x", "--"),
-    "one by one, ε / K each": (style.VERMILION, "s", "-"),
-    "together, Laplace noise": (style.ORANGE, "v", ":"),
-    "together, Gaussian noise": (style.SKY, "^", ":"),
-    "together, as planned": (style.BLUE, "o", "-"),
+    "one by one, Gaussian noise, ε / K each (dashed)": (style.BLACK, "x", "--"),
+    "one by one, ε / K each (squares)": (style.VERMILION, "s", "-"),
+    "together, Laplace noise (same)": (style.VERMILION, "s", ":"),
+    "together, Gaussian noise (dotted)": (style.SKY, "^", ":"),
+    "together, as planned (dots)": (style.BLUE, "o", "-"),
 }
 
 
@@ -76,7 +76,7 @@ def picture(path: Path) -> None:
     style.set_labels(panel, *labels, room=30)
     style.set_title(
         figure,
-        f"Error to expect of one of several outputs\nPlans for 200 people; all their outputs are protected with {style.budget_text(EPSILON, DELTA)}",
+        f"Planned together, many outputs have smaller errors\nPlans for 200 people; all their outputs are protected with {style.budget_text(EPSILON, DELTA)}",
     )
     style.label_curves(panel)
     path.write_bytes(style.figure_bytes(figure, path.suffix))

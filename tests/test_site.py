@@ -23,7 +23,7 @@ from mkdocs.exceptions import PluginError
 import privgp
 from benchmarks import gallery
 from website.mathematics import mathml
-from website.stories import STORIES, run
+from website.stories import STORIES, run, text_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -174,6 +174,16 @@ def test_the_site_builds_strictly_and_stands_by_itself(site):
         assert [address for address in asked if not address.startswith("file:")] == []
 
 
+def test_the_search_ranks_guides_before_the_reference_and_knows_other_words(site):
+    entries = json.loads((site / "search" / "search_index.json").read_text("utf-8"))["docs"]
+    weights = {entry["location"].partition("#")[0]: entry.get("boost", 1.0) for entry in entries}
+    guide, reference = weights["ledger.html"], weights["reference/Ledger.html"]
+    assert guide > 1.0 > weights["proofs/ledger.html"] > reference
+    assert reference > weights["project/changelog.html"]
+    found = {entry["location"].partition(".")[0] for entry in entries if "GDPR" in entry["text"]}
+    assert "dpia" in found
+
+
 ROW = re.compile(
     r'id="(privgp\.[\w.]+)"|<tr class="doc-section-item">\s*<td>\s*<code>(\w+)</code>(.*?)</tr>',
     re.DOTALL,
@@ -286,6 +296,12 @@ def test_a_notebook_holds_what_it_printed_as_text(story):
     assert outputs
     assert {output["output_type"] for output in outputs} == {"stream"}
     assert not [cell for cell in code if cell["execution_count"]]
+    assert "ipykernel" not in json.dumps(outputs)
+
+
+def test_a_warning_in_a_notebook_keeps_its_words_alone():
+    printed = "a\n/tmp/ipykernel_1/2.py:5: UserWarning: The file contains inputs.\n  model.save(path)\nb\n"
+    assert text_of({"text": printed}) == "a\nUserWarning: The file contains inputs.\nb\n"
 
 
 TAUGHT = [*STORIES, *sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]

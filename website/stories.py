@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from shutil import copyfile
@@ -22,9 +23,14 @@ def execute(story: Path, folder: Path) -> Any:
     return notebook
 
 
+# A warning as Python prints it: the place of the code, its kind, its words, then the line of code.
+WARNING = re.compile(r"^\S+:\d+: (\w*Warning: .*)\n(?:  .*\n)?", re.MULTILINE)
+
+
 def text_of(output: Any) -> str:
-    """What an output says in words; nothing for a picture."""
-    return str(output.get("text") or output.get("data", {}).get("text/plain", ""))
+    """The words of an output; nothing for a picture. A warning keeps its words, not its place in the kernel."""
+    text = str(output.get("text") or output.get("data", {}).get("text/plain", ""))
+    return WARNING.sub(r"\1\n", text)
 
 
 def run(story: Path, folder: Path) -> str:

@@ -29,7 +29,7 @@ MARKS = ("o", "s", "^", "D")  # of the same, for copies without colours
 PAPER, SHARPER, USUAL = "the paper's bound", "the sharper bound", "ε = 10"
 BOUNDS = ((True, "-", PAPER), (False, "--", SHARPER))
 GOAL = 10.0
-ATTACK = "Success of a membership attack"
+ATTACK, EXCESS = "Success of a membership attack", "excess true-positive rate"
 
 
 def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
@@ -39,7 +39,7 @@ def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
     set_title(
         figure,
         f"{ATTACK} on one released path of simulated data\n"
-        f"Mean of {_seeds(found)}, band one std; σ: scale of the prior",
+        f"Mean of {_seeds(found)}, band one std; {_success(rate)}; σ: scale of the prior",
     )
     for sigma, colour, mark in zip(_sigmas(found), COLOURS, MARKS, strict=False):
         settings = sorted((s for s in found if s.sigma == sigma), key=lambda s: s.r)
@@ -51,7 +51,7 @@ def by_ridge(found: dict[Setting, Array], rate: int) -> Figure:
     for ax, name in ((left, f"ε of the paper at δ = {DELTA:g}"), (right, "ridge r")):
         ax.set_xscale("log")
         ax.axhline(0.0, color=BLACK, linewidth=0.8, label="guessing")
-        set_labels(ax, name, _success(rate) if ax is left else "")
+        set_labels(ax, name, EXCESS if ax is left else "")
     legend([left], below=True, columns=3)
     return figure
 
@@ -86,7 +86,8 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
     left, right = figure.subplots(1, 2)
     set_title(
         figure,
-        f"{ATTACK} that sees many paths of simulated data\nMean of {_seeds(found)}, band one std",
+        f"{ATTACK} that sees many paths of simulated data\n"
+        f"Mean of {_seeds(found)}, band one std; {_success(rate)}",
     )
     finite = sorted((s for s in found if s.paths != math.inf), key=lambda s: s.paths)
     counts = [s.paths for s in finite]
@@ -110,7 +111,7 @@ def by_paths(found: dict[Setting, Array], rate: int) -> Figure:
             )
     left.set_xscale("log")
     right.set(xscale="log", yscale="log")
-    set_labels(left, "number of paths", _success(rate))
+    set_labels(left, "number of paths", EXCESS)
     set_labels(right, "number of paths", f"ε at δ = {DELTA:g}")
     set_title(left, "success of the attack")
     set_title(right, "what is guaranteed")
@@ -150,7 +151,7 @@ def _seeds(found: dict[Setting, Array]) -> str:
 
 
 def _success(rate: int) -> str:
-    return f"true- minus false-positive rate, at a false-positive rate of {RATES[rate]:g}"
+    return f"excess: above the false-positive rate of {RATES[rate]:g}"
 
 
 def scale_name(sigma: float) -> str:

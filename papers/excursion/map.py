@@ -18,9 +18,9 @@ from privgp.types import Array
 PATHS = 3
 LINES = ((style.BLUE, "--"), (style.VERMILION, "-."), (style.SKY, ":"))
 BAR = 10.0  # kilometres
-WHAT = "Where the median log price of leasehold flats in London was at least 13, hexagons of 2019"
+WHAT = f"Where the median log price of leasehold flats in London was at least {THRESHOLD:g}, hexagons of 2019"
 PROMISED = f"Each path protects one whole record, a hexagon and its price, with ε = {EPSILON:g}, δ = n^-1.1"
-TITLE = "Figure 4: London, median log price of leasehold flats at least 13, 2019"
+TITLE = f"Figure 4: London, median log price of leasehold flats at least {THRESHOLD:g}, 2019"
 
 
 def london(found: London | None) -> tuple[list[Result], Section]:
@@ -44,7 +44,7 @@ def london(found: London | None) -> tuple[list[Result], Section]:
     text = (
         f"{len(found.y)} hexagons with a sale in 2019 stand in for the paper's 1,075 of 2018, and older "
         "sales for those of 2017 on which it chooses settings: those years are not in these data. Epsilon "
-        "10, delta n^-1.1, one path each. Left by the paper's method; right by the default, smoothed "
+        f"{EPSILON:g}, delta n^-1.1, one path each. Left by the paper's method; right by the default, smoothed "
         f"over {FILTER} of the width.",
         "The caption: private draws keep the dominant region and lose smaller islands. Here, over "
         f"{len(found.papers)} paths: of the largest region ({len(first)} hexagons) they keep "
@@ -76,7 +76,8 @@ def picture(found: London) -> Figure:
         scale_bar(ax, BAR / found.kilometres, f"{BAR:g} km")
         style.set_title(ax, name)
     bar = figure.colorbar(cells, ax=list(axes), shrink=0.7)
-    bar.set_label("median log of the price in pounds, cut at 12 and 14", fontsize=style.SMALL)
+    ends = f"cut at {THRESHOLD - CLIP:g} and {THRESHOLD + CLIP:g}"
+    bar.set_label(f"median log of the price in pounds, {ends}", fontsize=style.SMALL)
     bar.ax.tick_params(labelsize=style.SMALL)
     style.legend([axes[0]], below=True, columns=4)
     return figure
@@ -88,7 +89,7 @@ def _hexagons(ax: Axes, found: London) -> PolyCollection:
     corners = np.stack([np.cos(turn), np.sin(turn)], axis=1) / (ACROSS * sqrt(3.0))
     cells = PolyCollection(
         list(found.centres[:, None, :] + corners), cmap=style.DIVERGING, edgecolors="white",
-        linewidths=0.2, alpha=0.55,
+        linewidths=0.2, alpha=0.55, rasterized=True,
     )  # fmt: skip
     cells.set_array(THRESHOLD + CLIP * found.y)
     cells.set_clim(THRESHOLD - CLIP, THRESHOLD + CLIP)

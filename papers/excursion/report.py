@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from papers.excursion.london import London, LondonTask
 from papers.excursion.map import london
 from papers.excursion.plumes import SIDE, plumes
-from papers.excursion.printed import GAP, OPEN, PATH, TABLE_2, TABLE_3, Cell
+from papers.excursion.printed import DIMENSION, GAP, OPEN, PATH, TABLE_1, TABLE_2, TABLE_3, Cell
 from papers.excursion.rows import LINE_SEARCH, PLANE_SEARCH, ROUNDS, Effort, Row, Setting
 from papers.excursion.tables import LAYOUTS, NOISES, PLUME_NOISES, SIZES, Found, Layout
 from papers.excursion.tasks import (
@@ -48,8 +48,9 @@ WORDS = {
         f"Functions are drawn as the scripts draw them. On {GRID} points they reject those whose set has a "
         f"volume outside {VOLUMES[0]:g} to {VOLUMES[1]:g}, more than {MOST_PIECES} pieces, or pieces narrower "
         f"than {LEAST_WIDTH:g} on average. The paper does not mention it.",),
-    2: ("Table 1 prints an effective dimension of 52 and an IoU of one path of 0.801 where tables 2 and 3 "
-        "print 52.7 and 0.797.",),
+    2: (f"Table 1 prints an effective dimension of {TABLE_1[DIMENSION][0][0]:g} and an IoU of one path of "
+        f"{TABLE_1[PATH][2][0]:g} where this table prints {TABLE_2[DIMENSION][0][0]:g} and "
+        f"{TABLE_2[PATH][2][0]:g}.",),
     3: (f"Delta 0.5/n. The printed gap for 50 records, {_cell(TABLE_3[GAP][0])}, is that of noise to signal "
         f"0.43 in table 2, {_cell(TABLE_2[GAP][1])}; the printed medians {TABLE_3[PATH][0][0]:g} and "
         f"{TABLE_3[OPEN][0][0]:g} are {100 * (1 - TABLE_3[PATH][0][0] / TABLE_3[OPEN][0][0]):.0f}% apart.",),
@@ -160,15 +161,15 @@ def _effort(found: Found) -> str:
 
 
 def _inside(layout: Layout, found: Found) -> tuple[str, ...]:
-    """Whether the medians of one path lie within the printed quartiles."""
-    printed = dict(zip(layout.columns, layout.printed[PATH], strict=True))
-    rows = [(c, found[c].papers[PATH][0], printed[c]) for c in layout.columns if c in found]
-    if any(len(cell) < 3 for *_, cell in rows):
-        return ()
-    within = sum(cell[1] <= value <= cell[2] for _, value, cell in rows)
-    return (
-        f"IoU of one path: the median lies within the printed quartiles in {within} of {len(rows)} columns.",
-    )
+    """Of every quantity, in how many columns the median lies within the printed quartiles."""
+    said = []
+    for quantity, cells in layout.printed.items():
+        printed = zip(layout.columns, cells, strict=True)
+        rows = [(found[c].papers[quantity][0], cell) for c, cell in printed if c in found]
+        if all(len(cell) == 3 for _, cell in rows):
+            within = sum(low <= value <= high for value, (_, low, high) in rows)
+            said.append(f"{quantity} in {within} of {len(rows)}")
+    return (f"Medians here lie within the printed quartiles: {', '.join(said)}.",) if said else ()
 
 
 def _where(setting: Setting) -> str:
@@ -196,6 +197,5 @@ _PRIVACY = (
     f"{(1 + math.exp(10)) * 1075**-1.1:.0f}, where 1 and more guarantees nothing. "
     "It may also fill an empty hexagon or empty one, which changes n and the places, both taken as "
     "public. A sale whose price alone is changed is protected as stated.",
-    "The bounds of the paper hold where they were tried (docs/proofs/rdp.md); they are larger than "
-    "needed. Its draws are floating-point numbers, about which no theorem speaks.",
+    "The paper's bounds are never less than those that docs/proofs/rdp.md proves. Its draws are floating-point numbers, about which no theorem speaks.",
 )

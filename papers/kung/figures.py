@@ -19,7 +19,6 @@ from privgp.pictures.style import (
     GREY,
     ORANGE,
     SKY,
-    SMALL,
     VERMILION,
     budget_text,
     legend,
@@ -46,9 +45,14 @@ def whole_functions(
     mean = workload(kernel, noise_variance, X, points).mean(np.clip(y, 75, 175), centre)
     root = stable_cholesky(evaluate(kernel, points)) / np.sqrt(float(kernel.k1.constant_value))
     rng = np.random.default_rng(1)
-    figure = new_figure(3.9, 7.6)
+    figure = new_figure(4.0, 7.6)
     axes = figure.subplots(1, 2, sharey=True)
-    set_title(figure, f"Heights of {len(X)} !Kung women by age, each height protected with ε = 50")
+    set_title(
+        figure,
+        f"Whole functions of the heights of {len(X)} !Kung women by age\n"
+        "Each height is to be protected with ε = 50, δ = 0.01",
+        simulation=True,
+    )
     true = hall_delta(50.0, 0.01)
     titles = (f"as published, true δ {true:.5f}", "exact, δ = 0.01")
     for ax, scale, title in zip(axes, (papers_scale, sound_scale), titles, strict=True):
@@ -56,7 +60,7 @@ def whole_functions(
         _samples(ax, points[:, 0], samples, mean, np.full(len(points), scale))
         _data_and_mean(ax, X, y, points, mean, "prediction without noise")
         set_title(ax, f"{title}\nstd of the noise {scale:.1f} cm")
-        set_labels(ax, AGE, HEIGHT)
+        set_labels(ax, AGE, HEIGHT if ax is axes[0] else "")
     axes[0].set_ylim(40, 200)
     legend([axes[0]], below=True, columns=3)
     return figure
@@ -65,11 +69,13 @@ def whole_functions(
 def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, model: Any) -> Figure:
     """The cloaked mean with samples and bands, and the default release beside it."""
     rng = np.random.default_rng(2)
-    figure = new_figure(3.9, 7.6)
+    figure = new_figure(4.0, 7.6)
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     set_title(
         figure,
-        f"Heights of {len(X)} !Kung women by age, each height protected with ε = 1, δ = 0.01",
+        f"Heights of {len(X)} !Kung women by age, by cloaking and by the default\n"
+        "Each height is to be protected with ε = 1, δ = 0.01",
+        simulation=True,
     )
     scale = float(std.max() / cloaked.noise_std(1.0).max())
     samples = [cloaked.release(scale, rng) for _ in range(8)]
@@ -80,8 +86,8 @@ def cloaking(X: Array, y: Array, targets: Array, cloaked: Cloak, std: Array, mod
     band = "90% interval of the function"
     right.fill_between(targets[:, 0], *model.interval(targets), color=SKY, alpha=0.4, label=band)
     set_title(right, "the default")
-    for ax in (left, right):
-        set_labels(ax, AGE, HEIGHT)
+    for ax, name in ((left, HEIGHT), (right, "")):
+        set_labels(ax, AGE, name)
     left.set_ylim(40, 200)
     left.set_xlim(-50, 200)
     legend([left, right], below=True, columns=3)
@@ -107,7 +113,11 @@ def bins(counts: Sequence[int], errors: Mapping[str, Any]) -> Figure:
     ax.set_xticks(counts, [str(k) for k in counts])
     ax.minorticks_off()
     ax.set_yticks([8, 10, 15, 20, 30, 50], ["8", "10", "15", "20", "30", "50"])
-    set_title(ax, "Error on held-out heights of the !Kung by number of bins, ε = 1")
+    set_title(
+        figure,
+        "Error on the heights of the !Kung by number of bins\nEach height is protected with ε = 1",
+        simulation=True,
+    )
     set_labels(ax, "number of bins", "root mean squared error (cm)")
     legend([ax], below=True)
     return figure
@@ -116,11 +126,14 @@ def bins(counts: Sequence[int], errors: Mapping[str, Any]) -> Figure:
 def inducing(X: Array, y: Array, whole: Any, few: Mapping[int, Any]) -> Figure:
     """One release of the whole function, and one through few inducing inputs."""
     points = np.linspace(0.0, 90.0, 120)[:, None]
-    figure = new_figure(3.3, 7.6)
+    figure = new_figure(3.7, 7.6)
     left, right = figure.subplots(1, 2)
     promised = budget_text(whole.guarantee_.epsilon, whole.guarantee_.delta)
     set_title(
-        figure, f"Heights of {len(X)} !Kung women by age, each height protected with {promised}"
+        figure,
+        f"Heights of {len(X)} !Kung women by age, with inducing inputs and without\n"
+        f"Each height is protected with {promised}",
+        simulation=True,
     )
     left.plot(X[:, 0], y, ".", color=GREY, markersize=2, label="heights, private")
     left.plot(points[:, 0], whole.release(points), color=VERMILION, label="whole function")
@@ -132,14 +145,15 @@ def inducing(X: Array, y: Array, whole: Any, few: Mapping[int, Any]) -> Figure:
         color=BLUE,
         label=f"{chosen} inducing inputs",
     )
-    left.legend(fontsize=SMALL, frameon=False)
     set_labels(left, AGE, HEIGHT)
     stds = [f.noise_std_ for f in few.values()]
-    right.plot(list(few), stds, "o--", color=BLUE, markersize=3, label="through inducing inputs")
-    right.axhline(whole.noise_std_, color=VERMILION, label="whole function")
+    right.axhline(whole.noise_std_, color=VERMILION)
+    right.plot(list(few), stds, "o--", color=BLUE, markersize=3)
     right.set_ylim(0, None)
-    right.legend(fontsize=SMALL, frameon=False)
     set_labels(right, "number of inducing inputs", "std of the noise (cm)")
+    set_title(left, "one release of each")
+    set_title(right, "how much noise")
+    legend([left], below=True, columns=3)
     return figure
 
 

@@ -19,7 +19,6 @@ from privgp.pictures.style import (
     BLUE,
     GREY,
     SKY,
-    SMALL,
     VERMILION,
     legend,
     new_figure,
@@ -81,7 +80,9 @@ def figure_2(points: TwoPoints) -> Figure:
     """Above: curves, with noise (A, G) or with one output changed (C, E). Below: both predictions."""
     figure = new_figure(5.6, 9.0)
     set_title(
-        figure, "What one private output can do to two predictions, and the noise that hides it"
+        figure,
+        "What one private output can do to two predictions, and the noise that hides it\n"
+        "Above, the function; below, both predictions, and in blue the noise for one sensitivity",
     )
     axes = figure.subplots(2, 4)
     noisy = [
@@ -99,8 +100,11 @@ def figure_2(points: TwoPoints) -> Figure:
         set_title(above, f"{one}: {title}")
         _plane(below, points, ends, M, moved if two == "H" else ())
         set_title(below, two)
-    set_labels(axes[0, 0], "input", "output")
-    set_labels(axes[1, 0], "first prediction", "second prediction")
+    for row, (x, y) in zip(
+        axes, (("input", "output"), ("first prediction", "second prediction")), strict=True
+    ):
+        for ax in row:
+            set_labels(ax, x, y if ax is row[0] else "")
     legend([axes[0, 0], axes[0, 1], axes[1, 3]], below=True, columns=3)
     return figure
 
@@ -117,7 +121,6 @@ def _curves(ax: Axes, points: TwoPoints, ends: Array, output: int | None) -> Non
     ax.plot(TARGETS[:, 0], points.predictions, color=GREY, **STARS, label="test points")
     ax.plot(TARGETS[:, 0], ends, color=BLACK, **STARS, label="the same afterwards")
     ax.set_ylim(-2.2, 2.2)
-    ax.tick_params(labelsize=SMALL)
 
 
 def _plane(
@@ -131,13 +134,12 @@ def _plane(
     ax.add_patch(Ellipse(tuple(points.predictions), size[1], size[0], angle=angle, **look))
     for j, other in enumerate(others):
         name = "predictions of D and F" if j == 0 else None
-        ax.plot(*other, color=GREY, alpha=0.6, **STARS, label=name)
+        ax.plot(*other, markerfacecolor="white", markeredgecolor=BLACK, **STARS, label=name)
     ax.plot(*points.predictions, color=GREY, **STARS)
     ax.plot(*ends, color=BLACK, **STARS)
     reach = 1.2 * float(np.sqrt(np.diag(points.prior).max()))
     x, y = points.predictions
     ax.set(xlim=(x - reach, x + reach), ylim=(y - reach, y + reach), aspect="equal")
-    ax.tick_params(labelsize=SMALL)
 
 
 def figure_2_text(points: TwoPoints) -> tuple[str, ...]:

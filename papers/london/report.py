@@ -92,7 +92,8 @@ def report(X: Array, price: Array, cells: int, request: Request) -> Report:
                 (
                     f"Dense: at least 20 sales within {NEAR:g} km; few: none within {NEAR:g} km but "
                     f"some within {AROUND:g} km; far: none within {FAR:g} km. Few, but between: sales "
-                    f"in all four quarters within {AROUND:g} km; beside: in at most two.",
+                    f"in all four quarters within {AROUND:g} km; beside: in at most two. Numbers are thousands "
+                    "of pounds.",
                     *first.judgements(),
                 ),
             ),
@@ -145,10 +146,26 @@ class Caption:
         f = self.found
         calm = f["remote"] < 0.5 * f["sparse"] and self.drift < NEAR_PRIOR * WIDTH
         return (
-            ("A", "least noise where sales are dense", f["dense"] < 0.5 * f["sparse"]),
-            ("B", "much more where they are few", f["sparse"] > 2.0 * f["dense"]),
-            ("C", "little noise and the prior's mean far away", calm),
-            ("D", "less noise between sales than beside them", f["bridged"] < f["edge"]),
+            (
+                "A",
+                f"little noise where sales are dense (std {f['dense']:.0f})",
+                f["dense"] < 0.5 * f["sparse"],
+            ),
+            (
+                "B",
+                f"much more where they are few ({f['sparse']:.0f})",
+                f["sparse"] > 2.0 * f["dense"],
+            ),
+            (
+                "C",
+                f"little noise ({f['remote']:.0f}) and the prior's mean (within {self.drift:.0f}) far away",
+                calm,
+            ),
+            (
+                "D",
+                f"less noise between sales ({f['bridged']:.0f}) than beside them ({f['edge']:.0f})",
+                f["bridged"] < f["edge"],
+            ),
         )
 
     def judgements(self) -> tuple[str, ...]:
@@ -229,8 +246,9 @@ def picture(
     left, right = figure.subplots(1, 2, sharex=True, sharey=True)
     set_title(
         figure,
-        f"Prices of {len(X):,} homes around London, released with ε = 1, δ = {DELTA:g} for each price\n"
-        "A larger circle is a higher price, a paler one is less certain",
+        f"Prices of {len(X):,} homes around London, by cloaking and by the default\n"
+        f"Each price is to be protected with ε = 1, δ = {DELTA:g}; a larger circle is a higher price, a paler "
+        "one is less certain",
         simulation=True,
     )
     released = cloaked.release(scale, np.random.default_rng(0))
@@ -241,13 +259,13 @@ def picture(
         (left, released, std, "the papers' cloaking"),
         (right, mean, spread, "the default"),
     ):
-        ax.plot(X[:, 0], X[:, 1], ".", color="#999999", markersize=1)
+        ax.plot(X[:, 0], X[:, 1], ".", color="#999999", markersize=1, rasterized=True)
         opaque = np.clip(1.0 - noise / (TRANSPARENT * WIDTH), 0.0, 1.0)
-        look = {"color": BLUE, "linewidths": 0}
+        look = {"color": BLUE, "linewidths": 0, "rasterized": True}
         ax.scatter(targets[:, 0], targets[:, 1], s=_area(values), alpha=opaque, **look)
         ax.set_aspect("equal")
         set_title(ax, title)
-        set_labels(ax, "easting (km)", "northing (km)")
+        set_labels(ax, "easting (km)", "northing (km)" if ax is left else "")
     grids = (targets[:, j].reshape(shape) for j in range(2))
     lines = left.contour(
         *grids, cloaked.mean.reshape(shape), levels=6, colors=VERMILION, linewidths=0.6
@@ -292,9 +310,11 @@ def _rmse(prediction: Array, truth: Array) -> float:
 
 def _map_text(sales: int) -> tuple[str, ...]:
     return (
-        f"{sales:,} sales since 2013 in a square of 100 km around London (the papers have 4,766). Dots: sales; circles: released prices, their area the price, their transparency "
-        "the noise (invisible at 40% of the width of the bounds); contours: the prediction without "
-        f"privacy. Epsilon = 1, delta = 0.01, prices clipped to 100 to 500 thousand pounds, "
+        f"{sales:,} sales since 2013 in a square of {SQUARE[0][1] - SQUARE[0][0]:g} km around London (the papers "
+        "have 4,766). Dots: sales; circles: released prices, their area the price, their transparency the "
+        f"noise (invisible at {100 * TRANSPARENT:g}% of the width of the bounds); contours: the prediction "
+        f"without privacy. Epsilon = 1, delta = {DELTA:g}, prices clipped to {BOUNDS[0]:g} to {BOUNDS[1]:g} "
+        "thousand pounds, "
         f"lengthscale {LENGTHSCALE:g} km, noise variance {RATIO:g} times the signal's. The map is wider "
         "than the square, to show places far from all sales.",
     )

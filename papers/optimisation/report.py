@@ -194,7 +194,7 @@ def _map(surface: Surface, found: dict[str, Searches]) -> Figure:
             label=LABELS[method],
         )
     set_labels(axes, "kernel width γ (log10)", "cost C (log10)")
-    set_title(axes, f"Settings that were chosen, on their accuracy\n{PROMISED}")
+    set_title(figure, f"Settings that were chosen, on their accuracy\n{PROMISED}")
     legend([axes], below=True)
     return figure
 
@@ -215,7 +215,7 @@ def _spread(open_: Searches, found: dict[str, Searches]) -> Figure:
     axes.set_ylim(0.0, 1.05)
     place = "place among the searches of a method: 0 is the worst, 1 the best"
     set_labels(axes, place, "accuracy of the chosen setting", room=70)
-    set_title(axes, f"How good the settings are that {count} private searches find\n{PROMISED}")
+    set_title(figure, f"How good the settings are that {count} private searches find\n{PROMISED}")
     legend([axes], below=True)
     return figure
 

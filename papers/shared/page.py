@@ -103,8 +103,8 @@ def _table(table: Table) -> str:
 
 
 def _picture(figure: Figure, title: str) -> str:
-    data = base64.b64encode(figure_bytes(figure, ".png")).decode("ascii")
-    return f'<img alt="{escape(title)}" src="data:image/png;base64,{data}">'
+    data = base64.b64encode(figure_bytes(figure, ".svg")).decode("ascii")
+    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{data}">'
 
 
 def _finite(value: float | None) -> float | None:

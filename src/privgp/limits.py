@@ -22,7 +22,7 @@ class Within:
     infinite: bool = False
 
 
-def added_field(default: Any, *, silent: bool = False) -> Any:
+def added_field(default: object, *, silent: bool = False) -> Any:
     """A field that is absent from older files: a file without it has this value.
 
     Parameters

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Measured = TypeVar("Measured")
 Released = TypeVar("Released")
-Receipt = Mapping[str, Any]  # the dataset, the entry's number, and the head of its chain
+Receipt = Mapping[str, Any]  # the dataset, the entry's number, the head of its chain, what is left
 AGAIN = (
     "this process made such a fit before, to the same public inputs or to as many rows under the same "
     "declared bounds. If both are about the same people, each spends its whole budget: compose() adds "
@@ -106,17 +106,21 @@ def _charge(guarantee: Guarantee, payer: Payer) -> Receipt | None:
 
 def _receipt(account: Account, guarantee: Guarantee, payer: Payer) -> Receipt:
     from privgp.errors import BudgetExceeded, ChargeRefused  # slow to import
+    from privgp.ledger.filter import decimal_below
     from privgp.ledger.signing import SIGNATURE, state_entry
 
+    budget = account.opened().budget  # nothing is read after the charge: it could fail
     try:
         entry = account.charge(guarantee, payer.key, fingerprint=payer.fingerprint)
     except ChargeRefused as refused:
         if _in_model_selection():
             raise BudgetExceeded(*refused.args) from None
         raise
+    total = decimal_below(budget.epsilon), decimal_below(budget.delta)
+    after = {"total_epsilon": total[0], "total_delta": total[1], "left": budget.left(entry.spent)}
     if entry.signature is None:
-        return {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash}
-    return {**state_entry(entry), SIGNATURE: entry.signature}
+        return {"dataset": entry.dataset, "entry": entry.number, "head": entry.hash, **after}
+    return {**state_entry(entry), SIGNATURE: entry.signature, **after}
 
 
 def _in_model_selection() -> bool:

@@ -22,6 +22,7 @@ from privgp.limits import added_field as added_field
 Array = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]  # unless a docstring says otherwise
 Random = np.random.Generator | None  # of a simulation; None: the noise that protects
 Cells = np.ndarray[tuple[Any, ...], np.dtype[Any]]  # of a column of a table, of whichever type
+Booleans = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
 Integers = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
 STAMP = "SIMULATION, not for release"  # on whatever is shown, drawn or written of a simulation
 

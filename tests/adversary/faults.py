@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError, cholesky
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.storage.archive import Triangle
 from privgp.vault.states import kept, paths
-from privgp.vault.states.files import StateCodec
+from privgp.vault.states.kept import StateCodec
 from privgp.vault.states.paths import PathContents, PathSampler
 
 

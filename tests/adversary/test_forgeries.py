@@ -32,6 +32,7 @@ from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.registry import KERNELS
 from privgp.ledger.chain import Entry, Opened, check, seal_row
 from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
+from privgp.models.function.estimator import FUNCTIONS
 from privgp.plan.choice import AnyStrategy
 from privgp.plan.plan import CODEC, unpack_plan
 from privgp.plan.strategy import noise_of
@@ -43,8 +44,8 @@ from privgp.release.release import CODEC as RELEASES
 from privgp.storage import state_file
 from privgp.storage.archive import PLAN, DamagedFile, pack, unpack
 from privgp.storage.codec import Codec
-from privgp.vault.states.files import FUNCTIONS, PATHS
 from privgp.vault.states.outputs import within_limit
+from privgp.vault.states.paths import PATHS
 from tests.adversary.forgeries import (
     ROUNDING,
     Exact,

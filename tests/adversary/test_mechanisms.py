@@ -18,7 +18,7 @@ import pytest
 
 import privgp
 from privgp.audit import TradeOff
-from privgp.models.search import bayes_plan as search_questions
+from privgp.models.search import bayes as search_questions
 from privgp.models.search import grid as search
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import LAWS

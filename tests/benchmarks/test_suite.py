@@ -26,6 +26,15 @@ def test_a_method_answers_with_finite_numbers(name):
     assert np.isfinite(found["square"])
 
 
+def test_the_example_of_the_readme_is_a_method():
+    page = (ROOT / "benchmarks" / "suite" / "README.md").read_text("utf-8")
+    known: dict[str, tuple[Method, ...]] = {}
+    exec(page.split("```python\n")[1].split("```")[0], known)
+    found = summary([measure(known["METHODS"][0], problem_of("wave", 1.0, 0, NONE))])
+    assert found["failed"] is None
+    assert 10.0 < found["rmse"] < 40.0  # about the spread of the wave, as a constant must have
+
+
 def test_a_method_that_fails_is_reported():
     def run(problem):
         raise RuntimeError("it is not installed")

@@ -47,6 +47,7 @@ BAD_TABLES = {
     "header only": ("age,bmi,cost\n", "no rows"),
     "missing column": (CELLS.replace("bmi", "weight"), "'age', 'weight' and 'cost'"),
     "duplicate input": (CELLS.replace("age,bmi", "bmi,bmi").replace("cost", "age"), "2 columns"),
+    "another case": (CELLS.replace("age,bmi", "Age,BMI"), "write 'Age', as it does"),
     "text in an input": (CELLS.replace("22.5", "tall"), "row 2"),
     "empty input": (CELLS.replace("22.5", ""), "no value in row 2"),
     "blank input": (CELLS.replace("22.5", "  "), "no value in row 2"),
@@ -324,3 +325,21 @@ def test_a_release_cut_short_or_changed_is_refused(
     middle = len(whole) // 2
     for content in (whole[:middle], whole[:middle] + b"\x00\x01" + whole[middle + 2 :]):
         refused(tmp_path, "inspect", write("v.privgp", content), words=("cannot be loaded",))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--epsilon", "one", "it must be a number"),
+        ("--protect", "all", "'all' is not one of"),
+        ("--inputs", "age bmi", "has no column 'age bmi'"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_named_in_plain_words(
+    tmp_path: Path, visits: Path, option: str, value: str, words: str
+) -> None:
+    line = instead(["plan", visits, *COLUMNS, *BUDGET], [option, value])
+    refused(tmp_path, *line, words=(words,))
+    told = run(*line).err
+    assert "Value error" not in told
+    assert "parse string" not in told

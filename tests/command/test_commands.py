@@ -271,7 +271,10 @@ def test_the_module_is_the_command(
     with pytest.raises(SystemExit) as stopped:
         runpy.run_module("privgp", run_name="__main__")
     assert stopped.value.code == 2
-    assert capsys.readouterr().err == "Error: The file 'no.privgp' does not exist.\n"
+    assert (
+        capsys.readouterr().err
+        == "Error: The file 'no.privgp' does not exist: check its name and folder.\n"
+    )
 
 
 def test_the_script_is_installed() -> None:

@@ -49,7 +49,7 @@ def test_a_release_says_what_was_spent_and_the_error_to_expect(tmp_path, monkeyp
     )
     told = run(*line.split(), "--hyperparameters", "fixed").out
     assert "Spent: epsilon = 1, delta = 0." in told
-    assert re.search(r"at most \d\d% of the time", told)
+    assert re.search(r"at most \d\d(\.\d)?% of the time", told)
     assert "Expected error: " in told
 
 

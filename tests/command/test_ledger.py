@@ -41,7 +41,7 @@ def test_releases_are_charged_until_the_budget_ends(tmp_path, visits, ledger):
         assert json.loads(certificate.read_text())["ledger"]["entry"] == number
         assert f"Charged to 'visits' as entry {number}" in made.out
         inspected = run("inspect", tmp_path / f"{number}.privgp")
-        assert f"Charged to 'visits' as entry {number} of the holder's ledger" in inspected.out
+        assert f"Charged to 'visits' as entry {number} of the custodian's ledger" in inspected.out
     refused = run(*release, "-o", tmp_path / "3.privgp")
     assert_refused(refused, "has epsilon = 0 left", "nothing was drawn")
     assert not (tmp_path / "3.privgp").exists()

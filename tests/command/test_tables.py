@@ -331,7 +331,7 @@ def test_a_grid_covers_the_range_of_the_data(published: Path, tmp_path: Path) ->
     [
         (["--grid", "3", "-o", "g.nc", "--grid-bounds", "region=west"], "does not know"),
         (["--grid", "200", "-o", "g.csv"], "more than 1,000,000"),
-        (["-o", "g.csv"], "Missing: NEW or --grid"),
+        (["-o", "g.csv"], "Missing: --out for the results together with NEW"),
         (["t.csv", "-o", "g.nc"], "holds a grid"),
         (["t.csv", "--grid", "3", "-o", "g.csv"], "take the place of NEW"),
     ],

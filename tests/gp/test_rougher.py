@@ -7,9 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from privgp.gp.inference.learning import MANY, learn
+from privgp.gp.inference.learning import MANY, learn, start_from
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.inference.proposals import start_from
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import SHORT, SHORT_VARIANCE, Hyperparameters, prior_about, rougher
 from tests.gp.sums import sums_of_parts

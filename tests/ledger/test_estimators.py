@@ -33,6 +33,7 @@ from privgp import (
     PrivateGPRegressor,
     PrivateGridSearchCV,
 )
+from privgp.ledger.filter import decimal_below as below
 from privgp.models.spending import SpendsAtFit
 from privgp.release.certificate import certificate, page
 from privgp.vault import measure
@@ -162,7 +163,11 @@ def test_a_fit_is_charged_for_what_it_promises(kind, ledger):
     assert charged.noise_multipliers == promised.noise_multipliers
     assert charged.pure_epsilons == promised.pure_epsilons
     assert 0.4 < account.remaining() < 0.8
-    assert model.charged_ == {"dataset": "people", "entry": 1, "head": entry.hash}
+    total, left = account.opened().budget, account.remaining()
+    assert model.charged_ == {
+        **{"dataset": "people", "entry": 1, "head": entry.hash, "left": left},
+        **{"total_epsilon": below(total.epsilon), "total_delta": below(total.delta)},
+    }
     assert ledger.verify(model.charged_["head"])
 
 
@@ -267,7 +272,8 @@ def test_the_certificate_names_the_charge_also_from_a_file(ledger, tmp_path):
     with pytest.warns(UserWarning, match="inputs"):
         model.save(tmp_path / "a.privgp")
     stated = certificate(privgp.load(tmp_path / "a.privgp"))
-    assert stated["ledger"] == {"dataset": "people", "entry": 1, "head": account.head}
+    assert stated["ledger"] == model.charged_
+    assert (stated["ledger"]["entry"], stated["ledger"]["head"]) == (1, account.head)
     assert account.head in page(stated)
     assert "ledger" not in certificate(model.set_params(ledger=None).fit(X, y))
 

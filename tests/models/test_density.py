@@ -14,6 +14,7 @@ from scipy.integrate import quad
 import privgp
 from privgp import Ledger, Number, Presence, PrivateGP, PrivateGPDensity, PrivateGPRegressor
 from privgp.plan.bins.points import REPLACED, bins_per_input, count_bounds
+from privgp.plan.part import table_rows
 from privgp.vault.measure import exact, measure
 from privgp.vault.table import seal_counts, seal_rows
 
@@ -108,6 +109,19 @@ def test_files_and_certificates_say_what_is_protected(fitted, tmp_path):
     assert not [each for each in stated["public"] if "inputs" in each]
     assert not [each for each in stated["not_protected"] if "inputs" in each]
     assert "bins of the declared domain" in loaded.guarantee_.mechanism
+
+
+def test_a_plan_counts_points_and_not_bins():
+    plan = PrivateGPDensity(**BOX, **SETTINGS).plan(POINTS)
+    assert table_rows(plan.parts[0]) == 600
+    assert "600 points in 24 bins" in plan.describe()
+    assert "one person has one of them" in plan.describe()
+    assert "output" not in plan.describe()
+    # one over the number of points, which is more than that of bins
+    with pytest.warns(UserWarning, match="not below 1/600"):
+        PrivateGPDensity(
+            **BOX, **{**SETTINGS, "delta": 2e-3, "mechanism": "gaussian"}
+        ).plan(POINTS)  # fmt: skip
 
 
 def test_a_ledger_is_charged(tmp_path):

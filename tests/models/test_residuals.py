@@ -94,7 +94,9 @@ def test_the_certificate_tells_of_both_stages(fitted):
     facts = fitted.certificate()
     assert "above or below a curve" in facts["mechanism"]["description"]
     assert len(facts["mechanism"]["pure_epsilons"]) == 2
-    assert facts["data"]["measured_numbers"] == 2 * fitted.plan_.strategy.size
+    sizes = [noise.size for noise in fitted.plan_.noises]
+    assert facts["data"]["measured_numbers"] == sum(sizes)
+    assert sizes[0] < sizes[1] == fitted.plan_.strategy.size
     assert facts["plan"] == fitted.plan_.hash
 
 
@@ -139,6 +141,12 @@ def test_an_audit_attacks_both_stages():
         (lambda held: held.update(reach=0.0), False),
         (lambda held: held.update(reach="wide"), False),
         (lambda held: held.pop("share"), False),
+        (lambda held: held.update(groups=[0, 1]), False),
+        (lambda held: held.update(groups=[9] * len(held["groups"])), False),
+        (lambda held: held.update(groups=[2**40] * len(held["groups"])), False),
+        (lambda held: held.update(groups=[-1] * len(held["groups"])), False),
+        (lambda held: held.update(groups=[0] * len(held["groups"])), True),
+        (lambda held: held.update(groups=[]), True),
     ],
 )
 def test_a_forged_plan_spends_no_more_than_its_budget(change, accepted, tmp_path):

@@ -388,3 +388,21 @@ def test_truth_values_are_labels_or_the_numbers_0_and_1() -> None:
     for classifier, regressor in zip(classifiers, regressors, strict=True):
         assert np.array_equal(classifier.predict_proba(X), classifiers[0].predict_proba(X))
         assert np.array_equal(regressor.predict(X), numbers.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.arange(30.0), "one row per record and one column per input"),
+        (
+            np.where(np.arange(30.0) > 20, np.nan, 1.0)[:, None],
+            "missing values .NaN.: fill them in",
+        ),
+        (pd.DataFrame(np.ones((30, 2)), columns=["a", "a"]), "two columns of one name"),
+    ],
+)
+def test_a_refusal_says_what_to_do_and_quotes_no_value(X, words):
+    model = PrivateGPRegressor(y_bounds=(0, 1), hyperparameters="fixed", random_state=0)
+    with pytest.raises(ValueError, match=words) as refused:
+        model.fit(X, np.full(30, 0.25))
+    assert len(str(refused.value)) < 200

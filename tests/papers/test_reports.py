@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from benchmarks.gallery import pictures_of
 from papers.citibike import report as citibike
 from papers.citibike.statements import check, expected
 from papers.citibike.table1 import COLUMNS, PRINTED, Cell, Settings, cells, errors_of, split_of
@@ -22,6 +23,7 @@ from papers.shared.data import london as load_london
 from papers.shared.page import as_json, index_page, page
 from papers.shared.parallel import for_each
 from papers.shared.report import Report, Request, Result, Section, Table
+from privgp.pictures.style import figure_bytes
 from tests.conftest import DATA, real_data
 
 KEYS = ["quantity", "paper", "papers_method", "default_method"]
@@ -45,7 +47,7 @@ def assert_self_contained(text: str) -> None:
     assert "https://" not in text
     assert "<script" not in text
     assert all(
-        src.startswith("data:image/png;base64,") for src in re.findall(r'src="([^"]*)', text)
+        src.startswith("data:image/svg+xml;base64,") for src in re.findall(r'src="([^"]*)', text)
     )
     assert all(re.fullmatch(r"[a-z]+\.html", href) for href in re.findall(r'href="([^"]*)', text))
 
@@ -53,6 +55,14 @@ def assert_self_contained(text: str) -> None:
 def number(report: Report, quantity: str) -> Result:
     (found,) = (result for result in report.results if result.quantity == quantity)
     return found
+
+
+def test_the_gallery_takes_pictures_out_of_a_page(tmp_path):
+    figure = Figure()
+    drawn = Report("a", "a", (), (Section("Figure 1: <b> & c", figure=figure), Section("words")))
+    (tmp_path / "a.html").write_text(page(drawn), "utf-8")
+    found = pictures_of(tmp_path / "a.html")
+    assert found == {"Figure 1: <b> & c": figure_bytes(figure, ".svg")}
 
 
 def test_the_kung_in_small(monkeypatch):

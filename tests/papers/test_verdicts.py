@@ -20,9 +20,12 @@ from papers.citibike.report import (
 )
 from papers.citibike.statements import check, expected
 from papers.citibike.table1 import COLUMNS, PRINTED, Settings
+from papers.excursion.report import _inside
+from papers.excursion.tables import LAYOUTS
 from papers.kung.errors import BINS, Errors, errors_text
-from papers.kung.report import noise_statements
+from papers.kung.report import _summary, noise_statements
 from papers.lengthscales import report as lengthscales
+from papers.lengthscales.experiment import Chosen, experiment_text
 from papers.lengthscales.report import Probabilities, figure_text
 from papers.optimisation.report import LABELS, Searches, words
 from papers.shared.cloaking import hall_text
@@ -99,6 +102,19 @@ def test_a_default_that_is_worse_is_said_to_be():
     assert default_text(table)[0].count("ABOVE") == 3
 
 
+@pytest.mark.parametrize(("factor", "within"), [(1.0, 4), (3.0, 0)])
+def test_medians_within_the_printed_quartiles_are_counted(factor, within):
+    layout = LAYOUTS[1]
+    found = {
+        column: SimpleNamespace(papers={q: (factor * c[k][0],) for q, c in layout.printed.items()})
+        for k, column in enumerate(layout.columns)
+    }
+    (text,) = _inside(layout, found)
+    assert f"IoU of one path in {within} of 4" in text
+    assert f"effective dimension at epsilon 10 in {within} of 4" in text
+    assert _inside(LAYOUTS[0], found) == ()  # table 1 prints no quartiles
+
+
 def test_statements_about_the_noise_of_cloaking_are_checked():
     good = noise_statements(5.0, 80.0, 110.0, 0.1, (0.0, 88.0))
     assert [text.startswith("Holds") for text in good] == [True] * 3
@@ -113,6 +129,14 @@ def test_published_errors_that_a_setting_has_are_found():
     assert "the default of 7 releases" in errors_text(errors)[1]
     assert "1 of them has both" in errors_text(replace(errors, without=6.8))[0]
     assert "with no bins" in errors_text(replace(errors, simple=many * 10))[2]
+
+
+def test_the_summary_of_the_kung_names_the_best_of_both_binnings():
+    many = np.linspace(30.0, 40.0, len(BINS))
+    errors = Errors(12.3, 15.0, 7.6, 6.0, 8.0, 8.5, many, many, many - 22.0, 7)
+    text = _summary(123, errors)[0]
+    assert "Heights of 123 women" in text
+    assert "30.0 cm by simple and 8.0 cm by integral binning" in text
 
 
 def test_how_sharp_a_choice_is_follows_from_its_probabilities():
@@ -130,6 +154,15 @@ def test_how_sharp_a_choice_is_follows_from_its_probabilities():
     other = " ".join(figure_text(replace(found, papers=sharp[::-1], default=sharp), 123))
     assert "DOES NOT HOLD: with more privacy longer" in other
     assert "is worth its budget" in other
+
+
+def test_whether_the_printed_cost_of_a_choice_comes_out_is_computed():
+    both = experiment_text(Chosen(14.0, 18.0, 30.0, 3, 7))[0]
+    assert both.count("(within 15% of the printed") == 2
+    assert "3 splits" in both
+    assert "7 folds" in both
+    far = experiment_text(Chosen(14.0, 25.0, 30.0, 3, 7))[0]
+    assert "25.0 cm (NOT within 15% of the printed 17.4)" in far
 
 
 @pytest.mark.parametrize(("moved", "word"), [(2.0, "does not hold"), (0.5, "holds")])

@@ -72,7 +72,7 @@ def test_given_hyperparameters_are_the_only_model(protect):
     assert plan.expected_error() == pytest.approx(plan.starting_error)
     assert plan.error_range() == (plan.expected_error(), plan.expected_error())
     assert "under the given hyperparameters" in plan.describe()
-    assert "of the prior" not in plan.describe()
+    assert "plausible functions" not in plan.describe()
 
 
 @pytest.mark.parametrize("protect", ["outputs", "records"])
@@ -82,16 +82,16 @@ def test_the_range_holds_the_expected_error_and_is_told(protect):
     assert 0 < low < plan.starting_error < high < plan.half_width
     assert low < plan.expected_error() < high
     text = plan.describe()
-    assert f"{low:.4g} to {high:.4g} over 90% of the prior" in text
+    assert f"{low:.4g} to {high:.4g} for 90% of plausible functions" in text
     assert "not known before measuring" in text
-    assert "averaged over the lengthscales it was planned for" in plan.summary()
+    assert "averaged over smooth and rough functions" in plan.summary()
     assert "before measuring" not in plan.summary()
 
 
 def test_a_plan_states_over_which_distances_the_function_changes_and_the_error_of_a_rough_one():
     plan = planned()
     (scale,) = np.atleast_1d(plan.start.kernel.k1.k2.length_scale)
-    assert f"changes over about {scale:.3g} along its input," in plan.summary()
+    assert f"change over about {scale:.3g} along the input," in plan.summary()
     rough = accuracy.rough_error(plan.parts[0])
     assert rough is not None
     assert rough > plan.expected_error()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
-from privgp.plan.designs.stages import LEAST, REACH, Residuals, reach_for, share_out
+from privgp.plan.designs.stages import LEAST, Residuals, share_out
 from privgp.privacy.guarantee import compose
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
 
@@ -21,7 +22,8 @@ def planned(X=MANY, groups=None, **settings):
 
 
 def test_two_stages_are_planned_from_a_thousand_people_times_epsilon_on():
-    assert planned().residuals == Residuals(0.25, 2.5)
+    found = planned().residuals
+    assert found == Residuals(0.25, 2.5, found.groups)
     assert planned(epsilon=0.8).residuals is None
     assert planned(MANY[:999]).residuals is None
     assert planned(MANY[:500], epsilon=LEAST / 500).residuals is not None
@@ -72,7 +74,7 @@ def test_the_plan_states_both_stages():
         [0.25, 0.75], rel=1e-5
     )
     assert "Two stages: epsilon = 0.25" in plan.summary()
-    assert "epsilon = 0.75 measures the same sums" in plan.summary()
+    assert "added up to 8; epsilon = 0.75 measures the sums" in plan.summary()
     assert "Two stages" not in planned(residuals="never").summary()
 
 
@@ -95,14 +97,33 @@ def test_what_is_left_by_both_stages_is_the_formula_of_the_proof():
 def test_a_plan_at_another_epsilon_decides_anew():
     plan = planned()
     assert plan.at(0.5).residuals is None
-    assert plan.at(2.0).residuals == plan.residuals
+    assert replace(plan.at(2.0).residuals, groups=()) == replace(plan.residuals, groups=())
 
 
-def test_residuals_are_clipped_further_out_the_more_rows_a_sum_holds():
-    reaches = [reach_for(3.8, rows) for rows in (1.0, 30.0, 100.0, 1000.0, 1e5, 1e9)]
-    assert reaches[:2] == [REACH, REACH]
-    assert reaches == sorted(reaches)
-    assert 3.5 < reaches[3] < reaches[4] <= reaches[5] == 6.0
+def test_the_first_stage_adds_up_neighbouring_sums():
+    X = np.random.default_rng(0).uniform(size=(8000, 2))
+    plan = planned(X)
+    first, second = plan.residuals.strategies(plan.strategy)
+    assert second is plan.strategy
+    assert len(first.matrix) == len(second.matrix) // 4
+    assert first.matrix.sum(axis=0) == pytest.approx(second.matrix.sum(axis=0))
+    assert first.sensitivity() == pytest.approx(second.sensitivity(), rel=1e-12)
+    rows = first.matrix[:, first.index].argmax(axis=0)
+    apart = [X[rows == group].std(axis=0).max() for group in range(len(first.matrix))]
+    assert max(apart) < 0.2  # of .29
+
+
+def test_few_sums_are_not_added_up_to_fewer_than_eight():
+    assert len(set(planned(MANY % 8).residuals.groups)) == 8
+    assert planned(mechanism=GAUSSIAN).residuals.groups == ()  # whose sums overlap
+
+
+@pytest.mark.parametrize(
+    ("groups", "fits"),
+    [((), True), ((0, 1, 0), True), ((0, 1), False), ((0, 2, 0), False), ((-1, 0, 1), False)],
+)
+def test_groups_are_those_of_the_sums(groups, fits):
+    assert Residuals(groups=groups).fits(3) == fits
 
 
 def test_many_rows_are_read_again_only_where_noise_and_not_their_scatter_is_the_error(monkeypatch):

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privgp
-from privgp import PrivateGPRegressor, load
+from privgp import Ledger, PrivateGPRegressor, load
 from privgp.release.certificate import SCHEMA, certificate, page, plan_hash, validate
 from privgp.release.certificate.wording import FIXED, HOLDER, LEARNED
 
@@ -302,3 +302,16 @@ def test_bounds_on_the_page_are_never_rounded_down(models):
     shown = re.search(r"at most ([0-9.]+)%", text)
     assert shown is not None
     assert float(shown[1]) / 100 >= certificate(model)["best_guess"]
+
+
+def test_the_first_page_names_the_column_its_units_and_what_is_left(tmp_path):
+    account = Ledger(f"sqlite:///{tmp_path}/budget.db").open("waits", epsilon=3.0, delta=1e-5)
+    model = fitted(ledger=account).name_output("waiting time", "minutes")
+    shown = re.sub(r"<[^>]*>", "", page(certificate(model)).partition("Technical details")[0])
+    assert "how waiting time, in minutes, depends on" in shown
+    assert "One value of waiting time." in shown
+    assert re.search(r"Expected error [\d.]+ minutes \(", shown)
+    assert "an organisation that is not named" in shown
+    assert f"epsilon = {account.remaining():g} was left" in shown
+    assert f"its hash must be {certificate(model)['plan']}" in shown
+    assert "may spend epsilon = 3 and delta = 1e-05" in shown

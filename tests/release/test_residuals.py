@@ -27,10 +27,10 @@ BOUNDS = (0.0, 10.0)
 def first_stage(values=None, noise_std=None):
     settings = {"y_bounds": BOUNDS, "epsilon": 1.0, "mechanism": "laplace", "residuals": "always"}
     whole = PrivateGPRegressor(**settings).plan(X)
-    measured, plan = zeros_of(whole), whole.parts[0]
-    if values is not None:
-        sums = exact(plan.strategy, values, BOUNDS)
-        measured = plan.strategy.read(sums, plan.noises[0], plan.half_width)
+    plan = whole.parts[0]
+    added, _ = plan.residuals.strategies(plan.strategy)
+    sums = np.zeros(added.size) if values is None else exact(added, values, BOUNDS)
+    measured = added.read(sums, plan.noises[0], plan.half_width)
     measured = measured if noise_std is None else replace(measured, noise_std=noise_std)
     return FirstStage(plan, plan.residuals, measured, learned=False)
 
@@ -75,54 +75,46 @@ def test_both_stages_without_noise_give_the_sums_of_outputs(shift):
 def test_stages_are_weighed_by_their_noise():
     stage = first_stage()
     vars(stage).update(width=5.0)
-    both, _ = stage.together(zeros_of(plan_of_parts([stage.plan])))
-    each = np.array([stage.measured.noise_std, zeros_of(plan_of_parts([stage.plan])).noise_std])
+    second = zeros_of(plan_of_parts([stage.plan]))
+    both, _ = stage.together(second)
+    each = np.array([stage.measured.noise_std, second.noise_std])
     assert both.noise_std == pytest.approx(np.sum(each**-2.0) ** -0.5, rel=0.02)
 
 
-def test_two_measurements_are_joined_as_the_posterior_of_the_sums_has_it():
+@pytest.mark.parametrize("groups", [[0, 1, 2, 3, 4, 5], [0, 0, 1, 1, 1, 2]])
+def test_two_measurements_are_joined_as_the_posterior_of_the_sums_has_it(groups):
     """Against brute force: the sums given both measurements, with what was cut off as one more unknown."""
-    rng = np.random.default_rng(4)
+    rng, groups = np.random.default_rng(4), np.array(groups)
+    G = (groups == np.arange(groups.max() + 1)[:, None]).astype(float)
     root = rng.normal(size=(6, 6))
     unit, sums = root @ root.T, rng.normal(size=6)
-    first, second = sums + rng.normal(0, 2, 6), sums + rng.normal(0, 0.5, 6)
-    found = join(first, 2.0, second, 0.5, unit)
-    noise = (2.0**2 + 0.5**2) * np.eye(6)
+    first, second = G @ sums + rng.normal(0, 2, len(G)), sums + rng.normal(0, 0.5, 6)
+    found = join(first, 2.0, second, 0.5, unit, groups)
     logs = []
     for share in CUT_OFF:
-        S = noise + share**2 * unit
-        apart = second - first
+        S = 4.0 * np.eye(len(G)) + G @ (0.25 * np.eye(6) + share**2 * unit) @ G.T
+        apart = G @ second - first
         logs.append(-0.5 * apart @ np.linalg.solve(S, apart) - 0.5 * np.linalg.slogdet(S)[1])
     shares = LIKELY * np.exp(logs - np.max(logs))
-    bias = float(shares @ CUT_OFF**2 / shares.sum()) * unit
-    left = np.linalg.inv(np.eye(6) / 4.0 + np.linalg.inv(0.25 * np.eye(6) + bias))
-    wanted = left @ (first / 4.0 + np.linalg.solve(0.25 * np.eye(6) + bias, second))
-    assert found.values == pytest.approx(wanted)
-    assert found.std**2 * np.eye(6) + found.common @ found.common.T == pytest.approx(left)
-
-
-def test_without_what_is_cut_off_precisions_are_weights():
-    found = join(np.array([1.0]), 1.0, np.array([3.0]), 0.5, None)
-    assert (found.values[0], found.std**2) == pytest.approx((2.6, 0.2))
-    assert found.common is None
-
-
-def test_sums_of_few_rows_have_nothing_cut_off():
-    stage = first_stage()
-    assert stage.residuals.reach > 2.5  # 300 rows at an input
-    few = replace(stage, residuals=replace(stage.residuals, reach=2.5))
-    zeros = zeros_of(plan_of_parts([stage.plan]))
-    assert few.together(zeros)[1].cut_off is None
-    assert stage.together(zeros)[1].cut_off is not None
+    known = np.linalg.inv(0.25 * np.eye(6) + float(shares @ CUT_OFF**2 / shares.sum()) * unit)
+    left = np.linalg.inv(G.T @ G / 4.0 + known)
+    assert found.values == pytest.approx(left @ (G.T @ first / 4.0 + known @ second))
+    said = found.std**2 * np.eye(6) + found.common @ found.common.T
+    assert found.std**-2.0 == pytest.approx(0.5**-2.0 + 2.0**-2.0)
+    if len(G) == 6:
+        assert said == pytest.approx(left)
+    else:  # a total that is known better counts as known as well as single sums are
+        assert np.linalg.eigvalsh(said - left).min() > -0.25 / 16.0
 
 
 def test_what_clipping_cuts_off_everywhere_is_learned_from_the_first_stage():
     unit = np.full((40, 40), 200.0**2)  # one number for all sums
     first, second = np.full(40, 500.0), np.full(40, 495.0)
-    found = join(first, 1.0, second, 0.1, unit)
+    found = join(first, 1.0, second, 0.1, unit, np.arange(40))
     assert found.values == pytest.approx(first, abs=0.1)
     assert np.ptp(found.values) < 1e-6
-    assert join(first, 1e4, second, 0.1, unit).values == pytest.approx(second, abs=0.1)
+    away = join(first, 1e4, second, 0.1, unit, np.arange(40))
+    assert away.values == pytest.approx(second, abs=0.1)
 
 
 def test_intervals_hold_skewed_outputs_of_many_rows():

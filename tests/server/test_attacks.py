@@ -234,3 +234,28 @@ def slow_reader(address, port):
     made.connect(("127.0.0.1", port))
     made.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 60)
     return made
+
+
+def test_idle_connections_make_room_for_others(tmp_path):
+    """Those that have been idle longest are closed: nobody keeps others out by doing nothing."""
+    with listening(tmp_path, max_connections=10, predictors=0, header_seconds=60.0) as world:
+        port = world.client.base_url.port
+        begun = (
+            b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /sign"  # an answer, and half a request
+        )
+        idle = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(40)]
+        try:
+            for each in idle[20:]:
+                each.sendall(begun)
+            assert world.ask(CUSTODIAN, "GET", "/api/me").status_code == 200
+            assert {each.recv(1) for each in idle[:20]} == {b""}  # all of these were closed
+        finally:
+            for each in idle:
+                each.close()
+
+
+def test_parts_of_files_are_not_counted_out(attacked):
+    world, _ = attacked
+    parts = {"Range": "bytes=" + ",".join(f"{2 * k}-{2 * k}" for k in range(90))}
+    answer = world.ask(CUSTODIAN, "GET", "/static/page.css", headers=parts)
+    assert (answer.status_code, "content-range" in answer.headers) == (200, False)

@@ -7,6 +7,8 @@ import os
 import socket
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -187,18 +189,35 @@ def test_an_approval_can_be_withdrawn(world):
 
 def test_a_plan_is_either_withdrawn_or_started(world):
     """Whatever was looked at before: both are decided in their transactions."""
-    store = world.client.app.state.service.store
-    clara = Who("0" * 16, "clara", "custodian")
+    service = world.client.app.state.service
+    store = service.store
     asked = {"retry": "a-retry-key", "digest": "", "max_jobs_per_key": 99}
     first, second = (world.plan(ANALYST, "visits", epsilon=0.01) for _ in range(2))
-    store.decide(clara, first, approved=False)
     me = next(key["id"] for key in world.get(CUSTODIAN, "/api/keys") if key["role"] == "custodian")
     own = Who(me, "clara", "custodian")
+    service.decide(own, first, approved=False)
     with pytest.raises(Refused, match="not approved"):
         store.add_job(own, "release", "visits", {"plan": first}, plan=first, **asked)
     store.add_job(own, "release", "visits", {"plan": second}, plan=second, **asked)
     with pytest.raises(Refused, match="being carried out"):
-        store.decide(clara, second, approved=False)
+        service.decide(own, second, approved=False)
+
+
+def test_what_was_decided_last_is_what_the_chain_says_last(world):
+    """However approvals and rejections race: each is one transaction with its entry."""
+    plan = world.plan(ANALYST, "visits", approve=False, epsilon=0.01)
+    before = len(world.get(CUSTODIAN, "/api/datasets/visits/ledger")["entries"])
+
+    def decide(number):
+        word = ("approve", "reject")[number % 2]
+        return world.ask(CUSTODIAN, "POST", f"/api/plans/{plan}/{word}").status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        assert {*pool.map(decide, range(40))} == {200}
+    kinds = [e["kind"] for e in world.get(CUSTODIAN, "/api/datasets/visits/ledger")["entries"]]
+    state = world.get(CUSTODIAN, f"/api/plans/{plan}")["state"]
+    assert (kinds[-1], state) in (("approval", "approved"), ("rejection", "rejected"))
+    assert ("approval", "approval") not in pairwise(kinds[before:])  # approved once until rejected
 
 
 def test_a_release_that_failed_is_shown_as_failed_and_tried_again(world, monkeypatch):

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from benchmarks.postgresql import new_schema
 from privgp.server.settings import Settings
 from tests.command.running import subcommands
 from tests.server.live import LOCAL, listening
@@ -128,13 +130,47 @@ def test_compose_starts_a_server_behind_tls():
             password.unlink()
 
 
-@pytest.mark.skipif(shutil.which("caddy") is None, reason="no Caddy here")
-def test_the_proxy_of_compose_understands_its_file():
-    line = ["caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")]
-    told = subprocess.run(
-        line, capture_output=True, text=True, env={**os.environ, "PRIVGP_HOST": "localhost"}
-    )
-    assert told.returncode == 0, told.stderr
+CADDY = shutil.which("caddy", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@contextmanager
+def caddy(folder, port, behind):
+    """The proxy of compose with its file, at other ports."""
+    text = (DEPLOY / "Caddyfile").read_text("utf-8").replace("server:8000", f"{LOCAL}:{behind}")
+    ports = f"http_port {free_port()}\nhttps_port {port}"
+    options = f"{{\nadmin off\nskip_install_trust\n{ports}\n}}\n"
+    (folder / "Caddyfile").write_text(f"{options}{text}", "utf-8")
+    line = [CADDY, "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+    kept = {"XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    with (folder / "log").open("w") as log:
+        environment = {**os.environ, **kept, "PRIVGP_HOST": "localhost"}
+        made = subprocess.Popen(line, env=environment, stderr=log)
+        try:
+            yield
+        finally:
+            made.terminate()
+            made.wait(30)
+
+
+@pytest.mark.skipif(CADDY is None, reason="no Caddy here")
+def test_the_proxy_and_the_database_of_compose_serve(postgresql, tmp_path):
+    """What compose starts, without its containers."""
+    port, ledger = free_port(), new_schema(postgresql, tmp_path / "anchor")
+    given = {"hosts": ["localhost"], "secure": True, "ledger": ledger}
+    with (
+        listening(tmp_path / "data", **given) as world,
+        caddy(tmp_path, port, world.client.base_url.port),
+    ):
+        key = {"Authorization": f"Bearer {world.keys[CUSTODIAN]}"}
+        answer = answer_of(f"https://localhost:{port}/api/me", 60, headers=key)
+        large = httpx.post(
+            f"https://localhost:{port}/api/tables",
+            content=b"x" * (33 * 2**20),
+            headers=key,
+            verify=False,
+        )
+    assert (answer.status_code, large.status_code) == (200, 413)
+    assert answer.headers["strict-transport-security"]
 
 
 NGINX = re.compile(r"```text\n(server \{.*?\n\})\n```", re.DOTALL)

@@ -119,7 +119,7 @@ def test_a_function_that_was_stopped_is_charged_once(tmp_path, monkeypatch, mome
     with monkeypatch.context() as patch:
         if moment == "after the charge":
             patch.setattr(PrivateFunction, "_take", lambda made, _: die() if made.ledger else None)
-            patch.setattr(kept.Keeper, "path", lambda *_: tmp_path / "nowhere" / "x.private-state")
+            patch.setattr(kept.Keeper, "path", lambda *_: tmp_path / "elsewhere.private-state")
         else:
             patch.setattr(type(service.store), "add_function", die)
         with pytest.raises((KeyboardInterrupt, OSError)):

@@ -15,7 +15,7 @@ import uvicorn
 from privgp.models.load import pack_model, unpack_model
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.server.app import application
-from privgp.server.views.published import render_release
+from privgp.server.views.exports import render_release
 from tests.server.world import settings
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from privgp import __version__
 from privgp.server import api, releases, shapes
 from privgp.server import declared as declared_models
-from privgp.server import functions as asked
+from privgp.server.store import functions as asked
 from privgp.server.views import pages
 from tests.server.world import (
     ANALYST,

@@ -18,7 +18,7 @@ import privgp
 from privgp import PrivateGPClassifier, PrivateGPRegressor
 from privgp.models.load import pack_model, unpack_model
 from privgp.server.errors import Refused
-from privgp.server.views import published as page
+from privgp.server.views import exports as page
 from privgp.server.views.exports import csv_of, geojson_of, script_of
 from privgp.server.views.view import COLUMNS, view
 

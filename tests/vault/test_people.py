@@ -15,9 +15,8 @@ import polars as pl
 import pytest
 
 from privgp.tables.files import open_files
-from privgp.vault.people import person_codes
 from privgp.vault.table import table_people
-from privgp.vault.validate import person_ids
+from privgp.vault.validate import person_codes, person_ids
 
 BIG = 2**53 + 1  # the first whole number that no float is
 EAST = timezone(timedelta(hours=2))

@@ -9,6 +9,7 @@ import pytest
 
 from privgp import PrivateGPRegressor
 from privgp.engine.local import Serial
+from privgp.plan.designs.stages import Residuals
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.tally import People, tally_rows
 from privgp.plan.strategy import noise_of, strategy_for_rows, strategy_of_groups
@@ -53,6 +54,24 @@ def test_nobody_moves_residuals_further_than_the_sensitivity(name):
             other[mine] = rng.choice([60.0, 200.0, 1e9], int(mine.sum()))
             ends = (measured(strategy, each, curve, width) for each in (y, other))
             most = max(most, float(np.linalg.norm(np.subtract(*ends), order)))
+    assert 0.3 * allowed < most <= allowed
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("groups", [(0, 0, 1, 1), (0, 1, 1, 0), (0, 0, 0, 0)])
+def test_nobody_moves_sums_that_are_added_up_further_than_the_first_stage_states(name, groups):
+    """Also where sums overlap, whose columns grow when they are added up."""
+    strategy, rng = STRATEGIES[name], np.random.default_rng(3)
+    first, _ = Residuals(groups=groups[: len(strategy.matrix)]).strategies(strategy)
+    order = 1 if strategy.law == "laplace" else 2
+    people = np.arange(ROWS) if strategy.people is None else strategy.people
+    most, allowed = 0.0, first.sensitivity() + 2.0 * first.float_error()
+    for _ in range(300):
+        y = rng.choice([60.0, 200.0, 131.0, 1e9, -1e9], ROWS)
+        other, mine = y.copy(), people == rng.integers(people.max() + 1)
+        other[mine] = rng.choice([60.0, 200.0, 1e9], int(mine.sum()))
+        moved = exact(first, y, BOUNDS) - exact(first, other, BOUNDS)
+        most = max(most, float(np.linalg.norm(moved, order)))
     assert 0.3 * allowed < most <= allowed
 
 
@@ -151,16 +170,19 @@ def test_residuals_are_sealed():
 @pytest.mark.parametrize("name", ["groups", "weights"])
 def test_the_curve_is_learned_from_released_numbers_alone(name):
     strategy, seen = STRATEGIES[name], []
-    noises = tuple(noise_of(strategy, epsilon, 1e-5) for epsilon in (0.4, 0.6))
+    split = Residuals(groups=(0,) * len(strategy.matrix))
+    both = split.strategies(strategy)
+    noises = tuple(map(noise_of, both, (0.4, 0.6), (1e-5, 1e-5)))
 
     def learn(first):
         seen.append(first)
         return np.full(ROWS, 130.0), 10.0
 
     y = np.full(ROWS, 135.0)
-    given = BOUNDS, strategy, noises, learn, np.random.default_rng(0)
+    given = BOUNDS, both, noises, learn, np.random.default_rng(0)
     first, second = measure_twice(y, *given)
     assert seen == [first]
+    assert (len(first.values), len(second.values)) == (1, len(strategy.matrix))
     ratio = first.noise_std / second.noise_std
     assert ratio == pytest.approx(7.0 * noises[0].std / noises[1].std)
 

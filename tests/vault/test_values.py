@@ -38,7 +38,6 @@ from privgp.command.errors import Refusal
 from privgp.command.io.columns import output_column, outputs, private_columns
 from privgp.tables.cells import identifiers
 from privgp.tables.source import Source, load, open_source
-from privgp.vault.people import person_codes
 from privgp.vault.scores import (
     check_validation,
     make_loss,
@@ -48,7 +47,7 @@ from privgp.vault.scores import (
     score_sensitivity,
 )
 from privgp.vault.table import _people
-from privgp.vault.validate import check_private_inputs, clip_outputs, person_ids
+from privgp.vault.validate import check_private_inputs, clip_outputs, person_codes, person_ids
 from privgp.vault.values import label, number, read_label, read_number
 
 # Numbers of many types. 2^53 + 1 is rounded by whatever makes a float of it.

@@ -25,8 +25,7 @@ from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.search.bayes import PrivateBayesSearchCV
-from privgp.models.search.bayes_plan import guarantee_of
+from privgp.models.search.bayes import PrivateBayesSearchCV, guarantee_of
 from privgp.models.search.candidates import candidates_of
 from privgp.models.search.grid import PrivateGridSearchCV
 from privgp.models.spending import simulation
@@ -34,7 +33,6 @@ from privgp.plan.functions.paths import MOST_PATHS
 from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.part import Part
 from privgp.plan.plan import Plan
-from privgp.privacy.noise import Noise
 from privgp.publish import forget_fits
 from privgp.question.outcomes import has_private_inputs
 from privgp.types import Array, Cells, Random, RandomState, Table, UserData
@@ -85,15 +83,22 @@ def pair_of_plan(
             np.any(first != second, axis=tuple(range(1, first.ndim))), strategy.people
         )
         low, high = (exact(strategy, y, bounds) for y in (data, neighbour))
-    return _of_stages(low, high, plan.noises)
+    return _of_stages(low, high, plan)
 
 
-def _of_stages(low: Array, high: Array, noises: Sequence[Noise]) -> NoisyPair:
+def _of_stages(low: Array, high: Array, plan: Plan | Part) -> NoisyPair:
     """Measured once, or in two stages: residuals about a curve that is far from the person whose outputs
     change move their sums as far as outputs move theirs, in units of the width. Numbers with other noise
     are scaled to that of the first stage."""
-    scale = [noises[0].std / noise.std for noise in noises]
-    first, second = (np.concatenate([s * each for s in scale]) for each in (low, high))
+    noises, split = plan.noises, plan.residuals
+
+    def all_of(numbers: Array) -> Array:
+        each = [numbers] if split is None else [split.add_up(numbers), numbers]
+        return np.concatenate(
+            [noises[0].std / n.std * e for n, e in zip(noises, each, strict=True)]
+        )
+
+    first, second = all_of(low), all_of(high)
     spent = Promise.of(*(noise.event for noise in noises))
     return NoisyPair(first, second, noises[0].with_size(len(first)), spent)
 

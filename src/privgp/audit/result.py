@@ -96,7 +96,7 @@ def plot_trade_off(result: TradeOff, ax: Axes | None = None) -> Figure:
     curve = result.promise.false_negative_rate(RATES)
     closed, promised = "no attack may come here", result.promise.describe().replace("mu =", "μ =")
     ax.fill_between(RATES, 0.0, curve, color=style.SKY, alpha=0.35, lw=0, label=closed)
-    ax.plot(RATES, curve, color=style.BLUE, label=f"promised: {promised}")
+    ax.plot(RATES, curve, color=style.BLUE, label=f"guaranteed: {promised}")
     ax.plot([0, 1], [1, 0], color=style.BLACK, lw=0.8, ls=":", label="guessing")
     colour = style.BLACK if result.holds else style.VERMILION
     (a, b), (c, d) = result.false_positive_bounds, result.false_negative_bounds
@@ -147,10 +147,10 @@ def draw_curve(ax: Axes, result: Membership) -> None:
         ax.plot([t.false_positive_rate] * 2, [low, high], color=style.BLACK, lw=1.2, label=name)
     if result.promise is not None:
         limit = 1.0 - result.promise.false_negative_rate(RATES)
-        ax.plot(RATES, limit, color=style.VERMILION, ls="--", label="promised limit")
+        ax.plot(RATES, limit, color=style.VERMILION, ls="--", label="guaranteed limit")
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.06))
     style.set_labels(ax, "false-positive rate", "true-positive rate")
-    style.set_title(ax, f"How well it tells: area {result.auc:.3f}")
+    style.set_title(ax, f"Success of the attack: area {result.auc:.3f}")
     ax.legend(fontsize=style.SMALL - 1.0, loc="lower right")
 
 
@@ -240,7 +240,7 @@ class TradeOff:
     def describe(self) -> str:
         """The result in a few sentences."""
         return (
-            f"Promise: {self.promise.describe()}. Attack: {self.attack}, {self.draws} draws a side: "
+            f"Guarantee: {self.promise.describe()}. Attack: {self.attack}, {self.draws} draws a side: "
             f"mu between {self.mu_low:.4g} and {self.mu_high:.4g} where {self.promised_mu:.4g} is "
             f"allowed (wrong with probability {self.failure_probability:g}). {verdict(self.holds)}."
         )

@@ -23,6 +23,16 @@ BOUNDS, FURTHER = "--bounds", "--further-bounds"  # of the first output, and of 
 SEVERAL = ("plan", "release")  # commands that know several outputs
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?!.*=)")
 INTERRUPTED = 130  # typer's answer to an interrupt that nobody caught
+# What typer says of a value, and what we say instead.
+PLAIN = {
+    "Value error, ": "",
+    "Input should be a valid number, unable to parse string as a number": "it must be a number.",
+    "Input should be a valid integer, unable to parse string as an integer": "it must be a whole number.",
+    "is not a valid float.": "is none: it must be a number.",
+    "is not a valid integer.": "is none: it must be a whole number.",
+    "Input should be greater than or equal to": "it must be at least",
+    "Got unexpected extra argument(s)": "Too many words; write several names with commas, as a,b:",
+}
 COLLECT_AFTER = 50_000  # new objects: imports make more than that, and hardly any is garbage
 
 
@@ -88,7 +98,10 @@ def run_application(
         return _stop(f"There is not enough memory for this{unfinished}.", 1, arguments)
     except Exception as problem:
         if hasattr(problem, "format_message"):  # typer's own: unknown options, missing values
-            return _stop(f"{problem.format_message()} (--help shows how.)", 2, arguments)
+            said = problem.format_message()
+            for words, plain in PLAIN.items():
+                said = said.replace(words, plain)
+            return _stop(f"{said} (--help shows how.)", 2, arguments)
         # Its message might quote anything, so only its kind is told.
         sentence = f"Failed unexpectedly ({type(problem).__name__}){unfinished}."
         return _stop(sentence, 1, arguments)

@@ -252,7 +252,7 @@ VALUES = {
     "float": "NUMBER",
     "int": "COUNT",
     "integer": "COUNT",
-    "int range": "COUNT",
+    "str": "TEXT",
     "path": "FILE",
 }
 
@@ -263,7 +263,7 @@ def _value_of(option: TyperOption, ctx: typer.Context) -> str:
         return str(option.metavar)
     newer = hasattr(option, "display_type_rich")  # versions of typer differ
     show = getattr(option, "display_type_rich" if newer else "make_metavar")
-    word = str(show(ctx=ctx)).strip("<>[]").lower()
+    word = str(show(ctx=ctx)).strip("<>[]").lower().removesuffix(" range")
     return word if "|" in word else VALUES.get(word, word.upper())
 
 

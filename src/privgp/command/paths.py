@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from privgp.models.paths import PosteriorPaths
     from privgp.plan.functions.paths import Calibration
-    from privgp.types import Array
+    from privgp.types import Array, Cells
 
 POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
 MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
@@ -297,7 +297,7 @@ def _open_paths(
     return paths, names, asarray(read_targets(points, names, "FILE|GRID"))
 
 
-def _table(names: Sequence[str], columns: Sequence[Array]) -> DataFrame:
+def _table(names: Sequence[str], columns: Sequence[Cells]) -> DataFrame:
     from polars import DataFrame
 
     return DataFrame(dict(zip(names, columns, strict=True)))

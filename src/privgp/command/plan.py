@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 UNNEEDED = "a plan needs no output."
 LOOKED = "of outputs only which rows have none was looked at, and that counts as public."
+DECLARED = (
+    "The file contains what was declared, such as bounds and targets, and nothing of the records."
+)
 EVERY_EPSILON = "Every epsilon has its own plan."
 OUT_HELP = (
     "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
@@ -94,7 +97,8 @@ def plan(
     facts |= {"error_range": error_range, "for_error": for_error}
     warnings = [*request.left_out, *plan_warnings(made)]
     facts |= {"hash": made.hash, "plan": out, "plot": plot, "warnings": warnings}
-    written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", contains(request)]
+    held = DECLARED if request.inputs_are_private else contains(request)
+    written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", held]
     lines: list[str | Table] = [
         _error_table(made, errors),
         EVERY_EPSILON,
@@ -140,13 +144,15 @@ def _plain(value: object) -> object:
 
 
 def _facts(made: Plan, request: Request, errors: Errors) -> dict[str, object]:
+    from privgp.plan.part import table_rows
+
     return {
         "epsilon": made.epsilon,
         "delta": made.promised_delta,
         "delta_offered": made.delta,
         "bounds": made.y_bounds,
         "classes": request.outcome.classes,
-        "rows": made.rows,
+        "rows": table_rows(made.parts[0]),
         "distinct_inputs": None if request.inputs_are_private else len(made.inputs),
         "measured": made.strategy.size,
         "objective": made.objective,

@@ -54,7 +54,7 @@ KEEP_HELP = (
 KEPT = "{out} holds the columns of NEW: keep it private if NEW is the protected table."
 NOT_KEPT = (
     "{out} holds predictions alone, in the order of the rows of NEW, as the release protects whole "
-    "records: --keep copies the columns of NEW. Predictions tell about the inputs they are made at: keep "
+    "records: --keep copies the columns of NEW. Predictions reveal the inputs they are made at: keep "
     "{out} private if NEW is the protected table."
 )
 PLACES_SHOWN = (
@@ -119,8 +119,8 @@ class PredictOptions:
         at_rows = data is not None or self.on_grid
         if at_rows != (out is not None) or (out is None and self.page is None):
             raise Refusal(
-                "Missing: NEW or --grid with --out, to predict at rows, or --page, for a page of the "
-                "release."
+                "Missing: --out for the results together with NEW or --grid, such as --grid 20 -o curve.csv, or "
+                "--page for a page of the release."
             )
         if self.label is not None and (self.page is None or not self.label.strip()):
             raise Refusal("--label is the output's name for --page, and goes with it.")
@@ -230,16 +230,14 @@ def _write_predictions(
         names = {name: f"predicted_{name}" if taken else name for name in predicted}
         values = {names[name]: column for name, column in predicted.items()}
         mapped = {shown: names[column] for shown, column in answers.map_columns().items()}
+        if lattice is not None or out.suffix in MAPPED:
+            values |= answers.near_data(X)
+        frame = DataFrame({**whole.to_dict(), **values})
         if lattice is not None and out.suffix in GRIDDED:
-            near = answers.near_data(X)
-            columns = write_grid(
-                answers.release, lattice, {**values, **near}, out, mapped, contours
-            )
+            columns = write_grid(answers.release, lattice, values, out, mapped, contours)
         elif out.suffix in MAPPED:
-            frame = DataFrame({**whole.to_dict(), **values, **answers.near_data(X)})
             columns = write_points(answers.release, X, frame, out)
         else:
-            frame = DataFrame({**whole.to_dict(), **values})
             columns = write_table(frame, out, simulation=model.guarantee_.is_simulation)
         _draw(answers, asked, release.stem, X if lattice is None and keep else None)
     lines = [

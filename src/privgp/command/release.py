@@ -153,7 +153,7 @@ def _spend(
             results.write(model, output, saved, step)
         facts, lines = charge_facts(model)
         told = warnings(model)
-        lines.append(spent_sentence(model.guarantee_, vars(model).get("plan_")))
+        lines.append(spent_sentence(model))
         results.tell(
             model.guarantee_, request, {**facts, "warnings": told}, *lines, as_json=as_json
         )

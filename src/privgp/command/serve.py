@@ -71,7 +71,11 @@ def serve(
         try:
             if limits.ledger is not None:
                 Ledger(limits.ledger).close()
-            with refuse_on(f"The folder --data '{folder}' cannot be made.", OSError, ValueError):
+            with refuse_on(
+                f"--data '{folder}' cannot be made or is no folder: name another one.",
+                OSError,
+                ValueError,
+            ):
                 limits.create_folders()
             with refuse_on(f"Another server runs in the folder '{folder}'.", BlockingIOError):
                 held.enter_context(hold_folder(folder))

@@ -18,6 +18,8 @@ import numpy as np
 import scipy.linalg  # noqa: F401 - its BLAS must be loaded before the controller looks for it
 from threadpoolctl import ThreadpoolController
 
+from privgp.types import Array, Integers
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -101,3 +103,19 @@ def rounding(operations: int) -> float:
     """
     lost = operations * UNIT_ROUNDOFF
     return lost / (1.0 - lost) if lost < 1.0 else math.inf
+
+
+def add_rows(values: Array, groups: Integers) -> Array:
+    """The sums of entries, or of rows, that are in one group, (groups, ...), one after the other.
+
+    Parameters
+    ----------
+    values
+        (entries, ...).
+    groups
+        (entries,), the group of each: 0 and up.
+
+    """
+    out = np.zeros((int(groups.max(initial=-1)) + 1, *values.shape[1:]))
+    np.add.at(out, groups, values)
+    return out

@@ -14,7 +14,8 @@ from scipy.linalg.lapack import dpotri
 from scipy.sparse import csr_array
 from scipy.special import erfcx, log_ndtr
 
-from privgp.types import Array, NotNegative, Positive, added_field
+from privgp.gp.arithmetic import add_rows
+from privgp.types import Array, Integers, NotNegative, Positive, added_field
 
 SPARSE = 0.05  # share of entries up to which products with a large matrix skip the zeros
 LARGE = 100  # rows
@@ -108,6 +109,21 @@ class Functionals:
             energy_noise_gram=unit * self.energy_noise_gram,
             fixed_gram=None if fixed is None else unit**2 * fixed,
             scatter=None if scatter is None else unit * scatter,
+        )
+
+    def add_up(self, groups: Integers) -> Self:
+        """The same of the sums of numbers that are in one group. ``groups``: (measured,); of public inputs."""
+
+        def twice(matrix: Array) -> Array:
+            return add_rows(add_rows(matrix, groups).T, groups)
+
+        return replace(
+            self,
+            weights=add_rows(self.weights, groups),
+            noise_gram=twice(self.noise_gram),
+            residual_gram=twice(self.residual_gram),
+            energy_cross=add_rows(self.energy_cross.T, groups).T,
+            energy_noise_gram=twice(self.energy_noise_gram),
         )
 
     def average_variances(self, K: Array) -> Array:

@@ -151,7 +151,13 @@ class Account:
         self._renew_anchor(entry)
         return answer
 
-    def decide(self, kind: str, key: str, request: bytes) -> Entry:
+    def decide(
+        self,
+        kind: str,
+        key: str,
+        request: bytes,
+        beside: Callable[[Connection], bool] | None = None,
+    ) -> Entry | None:
         """Write a decision about a plan into the chain, which costs nothing.
 
         Parameters
@@ -162,6 +168,8 @@ class Account:
             Which decision this is; made again it is the same entry.
         request
             Bytes of what was decided, of which a hash is kept.
+        beside
+            What else is written in the same transaction; False: there is nothing to decide.
 
         """
         if kind not in DECISIONS:
@@ -169,6 +177,8 @@ class Account:
         check_text("key", key)
         with self.ledger.database.write() as connection:
             opened, last = self._lock_account(connection)
+            if beside is not None and not beside(connection):
+                return None
             entry = self._entry(connection, kind, key)
             if entry is None:
                 entry = self._add(connection, opened, last, kind, key, digest(request))

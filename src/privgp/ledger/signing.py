@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Stated = dict[str, str | float | bool]
 SIGNATURE = "signature"
+UNSIGNED = (SIGNATURE, "total_epsilon", "total_delta", "left")  # in receipts
 NAMED = ("unit", "neighbours", "simulation")
 NOT_SIGNED = "is not signed by this key"
 
@@ -113,7 +114,7 @@ def check_certificate(certificate: Mapping[str, object], public_pem: str) -> Sta
     certificate
         As ``certificate()`` makes it.
     public_pem
-        The public key of the holder's ledger, as PEM.
+        The public key of the custodian's ledger, as PEM.
 
     Returns
     -------
@@ -129,7 +130,7 @@ def check_certificate(certificate: Mapping[str, object], public_pem: str) -> Sta
     found = certificate.get("ledger")
     if not isinstance(found, Mapping) or SIGNATURE not in found:
         raise LedgerTampered("the certificate names no charge with a signature.")
-    stated = {name: value for name, value in found.items() if name != SIGNATURE}
+    stated = {name: value for name, value in found.items() if name not in UNSIGNED}
     if not _verifies(read_public_key(public_pem), stated, found[SIGNATURE]):
         raise LedgerTampered(f"the charge of the certificate {NOT_SIGNED}.")
     same = all(certificate.get(name) == stated.get(name) for name in NAMED)

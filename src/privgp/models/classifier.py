@@ -135,7 +135,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         *,
         figure: Figure | None = None,
         output: str | None = None,
-        label: Any = None,
+        label: object = None,
         points: UserData = None,
     ) -> Figure:
         """Draw the probability of a class as a curve, map or slices with its 90% interval.

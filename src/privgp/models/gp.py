@@ -447,7 +447,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         self,
         given: Columns,
         names: Sequence[str],
-        inputs: Callable[..., Any],
+        inputs: Callable[..., object],
         weights: UserData = None,
     ) -> tuple[Any, Any, Beside]:
         """The columns of inputs by name, as ``inputs`` takes them, the groups, and the exposures of

@@ -50,18 +50,18 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         """How many more may be asked for; infinite through inducing inputs."""
         return self._kept.contents.most - self.points_answered_
 
-    def points_unanswered(self, X_new: Any) -> int:
+    def points_unanswered(self, X_new: object) -> int:
         """How many points of ``X_new`` have no answer yet; through inducing inputs all have."""
         check_is_fitted(self)
         return self._kept.count_new(validate_data(self, X_new, reset=False, dtype=np.float64))
 
-    def _ask(self, X_new: Any) -> Array:
+    def _ask(self, X_new: object) -> Array:
         check_is_fitted(self)
         numbers_only(self, X_new)
         return self._kept.ask(validate_data(self, X_new, reset=False, dtype=np.float64))
 
     def _prepare(
-        self, X: Any, y: Any, state: str | os.PathLike[str] | None
+        self, X: object, y: object, state: str | os.PathLike[str] | None
     ) -> tuple[Self, int | None]:
         """An estimator to try the data on, so that a fit that is refused changes nothing; a seed."""
         self._check_call(X, y)

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -26,10 +26,9 @@ from privgp.pictures.style import number
 from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
 from privgp.plan.search.folds import Trial
 from privgp.privacy.guarantee import Guarantee
-from privgp.types import STAMP, Array, Bounds, Column, Pair, RandomState, Table
-from privgp.vault.states.files import PATHS
+from privgp.types import STAMP, Array, Booleans, Bounds, Column, Pair, RandomState, Table
 from privgp.vault.states.kept import Kept
-from privgp.vault.states.paths import PathContents, first_path_draws
+from privgp.vault.states.paths import PATHS, PathContents, first_path_draws
 from privgp.vault.validate import seal_inputs, seal_outputs
 
 SHOWN_PATHS = 20
@@ -97,9 +96,9 @@ class Excursion:
         return np.asarray(np.mean(self.paths >= self.threshold, axis=0))
 
     @property
-    def inside(self) -> Any:
+    def inside(self) -> Booleans:
         """Whether each point belongs to the set, (points,)."""
-        return self.share >= self.vote
+        return np.asarray(self.share >= self.vote)
 
     def describe(self) -> str:
         stamp = f"{STAMP}: " if self.guarantee.is_simulation else ""

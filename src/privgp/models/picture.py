@@ -181,7 +181,7 @@ def _has_projection(inputs: Inputs) -> bool:
     return len(inputs.columns) == 1 and inputs.columns[0].system is not None
 
 
-def _protection(promise: Guarantee, data: Mapping[str, Any]) -> str:
+def _protection(promise: Guarantee, data: Mapping[str, object]) -> str:
     """The number of rows, and what is guaranteed to whom."""
     rows, people = data["rows"], data["people"]
     count = f"{rows:,} row{'s' if rows != 1 else ''}" if people is None else f"{people:,} people"

@@ -35,7 +35,7 @@ from privgp.vault.measure import measure, measure_twice
 from privgp.vault.values import Sealed
 
 RESIDUALS = (
-    "; then as many totals of how far values are above or below a curve that was learned from the first "
+    "; then totals of how far values are above or below a curve that was learned from the first "
     "ones, each distance clipped to a width that was learned from them too"
 )
 MISSING = "which rows have a missing value is public: these rows were left out"
@@ -288,7 +288,8 @@ class Published(Queries, SpendsAtFit):
             known.append(self._first_stage(plan, first))
             return known[0].centre
 
-        given = plan.y_bounds, plan.strategy, plan.noises, learn_centre
+        stages = plan.residuals.strategies(plan.strategy)
+        given = plan.y_bounds, stages, plan.noises, learn_centre
         _, second = measure_twice(data, *given, random_state)
         return known[0].together(second)
 
@@ -303,13 +304,14 @@ class Published(Queries, SpendsAtFit):
         learning them takes long: most of what would stop a release stops this first."""
         quick, zeros, squares = copy(self).set_params(hyperparameters="fixed"), zeros_of(plan), None
         if plan.residuals is not None:
-            zeros, squares = quick._first_stage(plan, zeros).together(zeros)
+            first = replace(zeros, values=plan.residuals.add_up(zeros.values))
+            zeros, squares = quick._first_stage(plan, first).together(zeros)
         quick._learn(plan, zeros, batch, squares=squares)
 
     def _learn(
         self,
         plan: Plan,
-        measured: Any,
+        measured: object,
         batch: int | None = None,
         models: tuple[Hyperparameters, ...] = (),
         inputs: Array | None = None,

@@ -155,7 +155,7 @@ def has_private_rows(estimator: object) -> bool:
     return isinstance(estimator, SpendsAtFit)
 
 
-def refuse_spenders(**arguments: Any) -> None:
+def refuse_spenders(**arguments: object) -> None:
     """Refuse arguments of a search, by their names, that hold an estimator which spends at fit: it
     would spend for every setting tried, beside the search's guarantee (docs/proofs/bayes.md)."""
     for argument, value in arguments.items():
@@ -168,7 +168,7 @@ def refuse_spenders(**arguments: Any) -> None:
             )
 
 
-def _spender_names(value: Any, seen: dict[int, Any]) -> Iterator[str]:
+def _spender_names(value: object, seen: dict[int, object]) -> Iterator[str]:
     """The names of all estimators that spend, in a value and in whatever it holds."""
     if id(value) in seen or isinstance(value, FrozenEstimator):  # a frozen one is never fitted
         return
@@ -180,7 +180,7 @@ def _spender_names(value: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield from _spender_names(part, seen)
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: object) -> list[Any]:
     """What a container or an estimator holds; what was fitted is left out, as a copy loses it."""
     if isinstance(value, Mapping):
         return [*value.keys(), *value.values()]
@@ -198,7 +198,7 @@ def _parts(value: Any) -> list[Any]:
     return list(held.values())
 
 
-def names_of(named: Any) -> tuple[str, ...] | None:
+def names_of(named: object) -> tuple[str, ...] | None:
     """The names of the columns of a table or of a fitted estimator, if all are texts."""
     names = getattr(named, "feature_names_in_", getattr(named, "columns", None))
     if isinstance(named, Mapping):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from scipy.spatial import KDTree
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
+from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
 from privgp.gp.measurement import Functionals
-from privgp.gp.priors import Hyperparameters, Prior, collapse, spreads
+from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, collapse, prior_about, spreads
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
@@ -19,8 +20,7 @@ from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.stages import residuals_for
 from privgp.plan.designs.workload import design
 from privgp.plan.inputs.arguments import Exposures
-from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.start import initial_priors
+from privgp.plan.inputs.inputs import Inputs, scale_widths
 from privgp.plan.inputs.tally import Tally
 from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import Parameters
@@ -30,6 +30,9 @@ from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers
+
+if TYPE_CHECKING:
+    from privgp.plan.inputs.inputs import Inputs
 
 ROW_NOISE = "noise_variance must be one number, or one for each row of X, of which there are at most 20,000 in memory."
 PEOPLE_OF_MANY_ROWS = "groups of many rows go with objective='posterior' only."
@@ -241,7 +244,9 @@ def make_part(
     part = part_of(task, strategy, rival=rival)
     if earlier is not None:
         return part
-    return replace(part, residuals=residuals_for(question, budget, strategy, task.priors[0]))
+    return replace(
+        part, residuals=residuals_for(question, budget, strategy, task.priors[0], task.inputs)
+    )
 
 
 def task_of(
@@ -439,3 +444,65 @@ def functionals(
         energy_cross=cross,
         energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
     )
+
+
+# Prior stds as shares of the bounds' width: of the function and of its constant, and of the noise.
+SIGNAL_SHARE = 0.25
+NOISE_SHARE = 0.15
+RATE_STD, LEVEL_STD = (
+    0.5,
+    1.5,
+)  # of the logarithm of a rate about its level, and of that about the unit
+RANK_SHARES: tuple[float, ...] = (0.0, 0.4, 0.8)
+
+
+def default_kernel(X: Array, width: float, inputs: Inputs | None = None) -> Kernel:
+    """Matern 5/2 of std d/4 and lengthscale std * sqrt(D) per input, plus an unknown constant."""
+    scales = default_scales(X, inputs)
+    lengthscale = scales if len(scales) > 1 else float(scales[0])
+    signal = (SIGNAL_SHARE * width) ** 2
+    return ConstantKernel(signal) * Matern(lengthscale, nu=2.5) + ConstantKernel(signal, "fixed")
+
+
+def rate_kernel(X: Array, inputs: Inputs | None = None) -> Kernel:
+    """Matern 5/2 on the logarithm of the rate, plus its unknown level."""
+    scales = default_scales(X, inputs)
+    lengthscale = scales if len(scales) > 1 else float(scales[0])
+    level = ConstantKernel(LEVEL_STD**2, "fixed")
+    return ConstantKernel(RATE_STD**2) * Matern(lengthscale, nu=2.5) + level
+
+
+def default_scales(X: Array, inputs: Inputs | None) -> Array:
+    """Std * sqrt(D) of every input."""
+    return spreads(X) * np.sqrt(X.shape[1]) if inputs is None else inputs.scales(X)
+
+
+def initial_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prior, ...]:
+    """One prior per input map; a given kernel has one map, of the inputs as they are, or two.
+
+    ``X`` are all rows, repeated inputs included: their spread and ranks set scales and maps.
+    """
+    kernel, width, inputs = question.kernel, 2.0 * question.half_width, question.inputs
+    rates = question.exposures is not None
+    if kernel is None and rates:
+        kernel = rate_kernel(X, inputs)
+    elif kernel is None:
+        kernel = default_kernel(X, question.signal * width, inputs)
+    else:
+        kernel = kernel if inputs is None else inputs.kernel(kernel)
+    if question.kernel is None:
+        shares = RANK_SHARES if learned else RANK_SHARES[:1]
+    else:
+        shares = RANK_SHARES[::2] if question.ranked else RANK_SHARES[:1]
+    plain = () if inputs is None else inputs.plain_coordinates
+    widths = () if inputs is None else scale_widths(inputs)
+    if len(plain) == X.shape[1]:
+        shares = RANK_SHARES[:1]
+    # of counts, the variance over the mean
+    default = 1.0 if rates else (NOISE_SHARE * width) ** 2
+    signal, noise = signal_and_noise(kernel, question.noise_variance, X.shape[1], default=default)
+    white = split_noise(kernel)[1]
+    noise_free = white is None or not white.hyperparameter_noise_level.fixed
+    noise_free = noise_free and question.row_noise is None and not rates  # which are known
+    models = (Hyperparameters(signal, noise, blend_ranks(X, share, plain)) for share in shares)
+    return tuple(prior_about(model, noise_free=noise_free, widths=widths) for model in models)

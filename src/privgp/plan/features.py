@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 from scipy.linalg import cholesky, lapack
@@ -317,7 +317,7 @@ class FeatureRecords(Records):
     totals: ClassVar[str] = "smooth features of the inputs, multiplied in pairs and by the values"
 
     def functionals(
-        self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters
+        self, plan: Part, strategy: Any, noise: Noise, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f, for even records known as well as this noise allows."""
         return even_functionals(strategy, noise.std, model, self.unit)
@@ -335,7 +335,7 @@ class FeatureRecords(Records):
 
     def describe_rows(self, plan: Part) -> str:
         """How many records are measured by how many features, in words."""
-        features: Any = plan.strategy
+        features = cast(Features, plan.strategy)
         return (
             f"{features.rows} {features.counted} with {len(features.matrix)} features of the inputs"
         )

@@ -26,12 +26,13 @@ from privgp.plan.designs.noise_aware import (
     several_scales,
 )
 from privgp.plan.inputs.arguments import Exposures
-from privgp.plan.strategy import EqualRows
+from privgp.plan.strategy import EqualRows, OutputSums
 from privgp.question.parameters import RECONSTRUCTIONS
 from privgp.types import Array, Integers, Positive, Within, added_field
 
 if TYPE_CHECKING:
     from privgp.plan.part import Part
+    from privgp.privacy.noise import Noise
 
 
 FINE = {1: 64, 2: 20, 3: 8}  # parts per input that stand for even records
@@ -114,13 +115,13 @@ class Outputs:
 
     def variances_without_noise(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
         """The variance of f at the targets, were the outputs themselves published."""
-        nodes, strategy = plan.functionals.nodes, cast(Any, plan.strategy)
+        nodes, strategy = plan.functionals.nodes, cast(OutputSums, plan.strategy)
         counts = strategy.per_input(strategy.sizes)
         return variances_beyond_rows(model, self.inputs, counts, nodes, targets)
 
     def certificate(self, plan: Part, gaussian: Part) -> Certificate:
         """The posterior error, and the floor below which no Gaussian measurement can go."""
-        strategy: Any = gaussian.strategy
+        strategy = cast(OutputSums, gaussian.strategy)
         noise, B = gaussian.measured_noise_std**2, strategy.matrix
         models, goal = design_models(plan.priors), (plan.targets, plan.target_weights)
         # Anyone who has several rows can at least change one of them, so what holds for strategies that
@@ -129,8 +130,8 @@ class Outputs:
         error, slope = exact_certificate(models, self.inputs, rows, *goal, noise)
         reached = error
         if plan is not gaussian or np.any(strategy.row_weights != 1.0):
-            own: Any = plan.strategy, *goal, plan.measured_noise_std**2
-            reached, _ = exact_certificate(models, self.inputs, *own)
+            own, noise_of_own = cast(OutputSums, plan.strategy), plan.measured_noise_std**2
+            reached, _ = exact_certificate(models, self.inputs, own, *goal, noise_of_own)
         if slope is not None:
             return Certificate(reached, certify(B, error, slope, noise).floor)
         low_rank = hypotheses_for(models, self.inputs, self.chosen, rows, *goal)
@@ -151,7 +152,8 @@ class Outputs:
         worth = ""
         if effective < 0.9995 * strategy.rows:
             worth = f" (by their sample weights worth {effective:.0f} of equal weight)"
-        return f"{strategy.rows} rows{people}{worth} {inputs}"
+        found = f"{strategy.rows} rows{people}{worth} {inputs}"
+        return found if plan.asked is None else plan.asked.describe_rows(found)
 
     def describe_measurement(self, plan: Part) -> str:
         """How much is measured of what, and how near the best that is."""
@@ -208,7 +210,7 @@ class Records:
 
     def fits(self, plan: Part) -> bool:
         """Whether bins and classes are those that were declared; only a file can have others."""
-        bins: Any = plan.strategy
+        bins = cast(Bins, plan.strategy)
         same = np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
         return same and bins.classes == plan.outcome.functions
 
@@ -225,7 +227,7 @@ class Records:
         return bins.design_models(priors[0])
 
     def functionals(
-        self, plan: Part, strategy: Any, noise: Any, model: Hyperparameters
+        self, plan: Part, strategy: Any, noise: Noise, model: Hyperparameters
     ) -> Functionals:
         """What is measured of f, given counts as uncertain as this noise leaves them."""
         counts = counts_after_noise(strategy, strategy.count_std(noise.std), None)
@@ -243,7 +245,7 @@ class Records:
 
         That is for sums over these bins with known counts; noisy counts are part of the gap.
         """
-        bins: Any = gaussian.strategy
+        bins = cast(Bins, gaussian.strategy)
         known = even_hypotheses(bins, [plan.start], plan.targets, self.unit)
         floor = _floor(bins.matrix, known, gaussian.measured_noise_std**2)
         return Certificate(plan.starting_error**2, floor / len(plan.targets))
@@ -257,7 +259,7 @@ class Records:
 
     def describe_rows(self, plan: Part) -> str:
         """How many records there are, of whom and where, in words."""
-        bins: Any = plan.strategy
+        bins = cast(Bins, plan.strategy)
         return f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins"
 
     def describe_measurement(self, plan: Part) -> str:
@@ -305,12 +307,11 @@ class Rates(Outputs):
 
     def exposures(self, plan: Part) -> Exposures:
         """What every count counts over."""
-        strategy: Any = plan.strategy
-        return Exposures(self.rate, strategy.expected)
+        return Exposures(self.rate, cast(OutputSums, plan.strategy).sizes)
 
     def read_measurement(self, plan: Part, measurement: Measurement) -> Measurement:
         """The measured sums of counts themselves: the middle of the bounds is added back."""
-        strategy: Any = plan.strategy
+        strategy = cast(OutputSums, plan.strategy)
         middle = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
         rows = strategy.per_input(strategy.row_weights)
         return replace(measurement, values=measurement.values + middle * (strategy.matrix @ rows))

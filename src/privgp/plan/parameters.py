@@ -189,6 +189,14 @@ class Parameters(Chosen):
         """A certificate in the words of what was declared."""
         return stated
 
+    def table_rows(self, measured: int) -> int:
+        """How many rows the table has, if that many outputs are measured."""
+        return measured
+
+    def describe_rows(self, found: str) -> str:
+        """How many rows there are and where, in words; ``found``: of what is measured."""
+        return found
+
     def check_for(self, columns: int) -> None:
         """Refuse bounds and targets that do not go with inputs of this many columns."""
         check_any_bounds(self.y_bounds)
@@ -221,7 +229,7 @@ class LabelParameters(Parameters):
         return link if guess is None else link.about(float(link.inverse(np.array(guess))))
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], columns: int) -> Self:
+    def of(cls, given: Mapping[str, object], columns: int) -> Self:
         """From arguments of the constructor, for inputs of this many columns."""
         classes = check_classes(given["classes"])
         if given["prevalence"] is not None and len(classes) > 2:
@@ -341,7 +349,7 @@ class DensityParameters(Parameters):
         points: int,
         budget: tuple[float, float],
         columns: Inputs | None,
-        kept: Mapping[str, Any],
+        kept: Mapping[str, object],
     ) -> Self:
         """From what the constructor of the estimator was given, and the number of points."""
         given = {**MIXED, **kept, "epsilon": budget[0], "delta": budget[1]}
@@ -377,6 +385,12 @@ class DensityParameters(Parameters):
         if declared != wanted or not fits or len(self.grid.places) > MOST_BINS:
             raise ValueError("bins are broken.")
 
+    def table_rows(self, measured: int) -> int:
+        return self.points
+
+    def describe_rows(self, found: str) -> str:
+        return f"{self.points} points in {' x '.join(map(str, self.bins))} bins"
+
     def restate(self, stated: dict[str, Any]) -> dict[str, object]:
         bounds = {"inputs": np.array(self.x_bounds).reshape(-1, 2).tolist()}
         return {
@@ -407,14 +421,15 @@ PARAMETERS: Mapping[type, type[Parameters]] = {Label: LabelParameters, Presence:
 
 @dataclass(frozen=True)
 class MadeFor:
-    """What a plan was asked for, with the names of the columns of inputs, of people, of exposures and of weights,
-    if known."""
+    """What a plan was asked for, with the names of the columns of inputs, of people, of exposures, of weights
+    and of a single output, if known."""
 
     parameters: AnyParameters
     names: tuple[str, ...] | None = None
     groups: str | None = None
     exposure: str | None = added_field(None)
     weights: str | None = added_field(None)
+    output: str | None = added_field(None)
 
 
 def _check_points(given: UserData, columns: int) -> int | Array | None:

@@ -119,7 +119,7 @@ class Part:
         """The noise of every measurement that will be made: of one, or of two stages."""
         if self.residuals is None:
             return (self.noise,)
-        return self.residuals.noises(self.strategy, self.epsilon, self.delta)
+        return self.residuals.noises(self.strategy, self.epsilon, self.delta)  # type: ignore[arg-type]
 
     @property
     def outcome(self) -> Outcome:
@@ -252,6 +252,11 @@ class Part:
         return self if self.earlier is None else self.earlier.as_one(self)
 
 
+def table_rows(part: Part) -> int:
+    """How many rows the table has: of points, not of the bins that they are counted in."""
+    return part.rows if part.asked is None else part.asked.table_rows(part.rows)
+
+
 def unit_of(part: Part) -> Unit:
     """Who is protected: neighbouring datasets differ in one of them."""
     protect = "records" if part.kind.private_inputs else "outputs"
@@ -304,6 +309,7 @@ def check_part(part: Part, asked: Parameters, names: tuple[str, ...] | None) -> 
         and weights.min() >= 0.0 < weights.sum()
         and part.kind.fits(replace(part, asked=asked))
         and (part.residuals is None or (public and _has_scatter(part, asked)))
+        and (part.residuals is None or part.residuals.fits(len(strategy.matrix)))
     )
     if not fits:
         raise ValueError(NOT_TOGETHER)

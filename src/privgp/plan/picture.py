@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privgp.plan.plan import Plan
 
 WHAT = "Error to expect of the released function, by privacy budget"
-PRIOR = "its range over 90% of the prior"
+PRIOR = "its range for 90% of plausible functions"
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 

@@ -158,8 +158,9 @@ class Plan:
     @cached_property
     def hash(self) -> str:
         """SHA-256 of the plan, for the certificate of its release; the noise follows from the rest,
-        and the names of several outputs may become known later."""
-        own: dict[str, object] = {"fingerprint": self.fingerprint, "made_for": self.made_for}
+        and the names of outputs may become known later."""
+        made = None if self.made_for is None else replace(self.made_for, output=None)
+        own: dict[str, object] = {"fingerprint": self.fingerprint, "made_for": made}
         if len(self.parts) == 1:
             return hash_part(self.parts[0], **own)
         own |= {"epsilon": self.epsilon, "delta": self.delta}
@@ -455,6 +456,12 @@ def plan_again(plan: Plan, epsilon: float) -> Plan:
     again = make_plan(rows_of(plan), questions, Budget(asked.epsilon, plan.delta), shares)
     named = replace(again, output_names=plan.output_names)
     return named.with_question(replace(made, parameters=asked))
+
+
+def output_columns(plan: Plan) -> list[str]:
+    """The names of the outputs, as far as a plan was told."""
+    single = None if plan.made_for is None else plan.made_for.output
+    return [*(plan.output_names or (() if single is None else (single,)))]
 
 
 def rows_of(plan: Plan) -> PlannedRows:

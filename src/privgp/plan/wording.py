@@ -9,10 +9,9 @@ import numpy as np
 
 from privgp.gp.priors import lengthscales
 from privgp.plan.accuracy import rough_error
-from privgp.plan.part import Part, unit_of
+from privgp.plan.part import Part, table_rows, unit_of
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
-from privgp.privacy.protected import exactly
-from privgp.tables.roundness import are_round
+from privgp.tables.kinds import are_round
 
 if TYPE_CHECKING:
     from privgp.plan.plan import Plan
@@ -27,17 +26,16 @@ def describe(plan: Plan) -> str:
     if len(plan.parts) == 1 and plan.parts[0].learns:
         least, most = plan.parts[0].error_range()
         unknown = (
-            f"It is {least:.4g} to {most:.4g} over 90% of the prior of the hyperparameters: how "
-            "rough the function is, and whether it changes abruptly, is not known before "
-            "measuring.\n"
+            f"It is {least:.4g} to {most:.4g} for 90% of plausible functions: how rough the function is, "
+            "and whether it changes abruptly, is not known before measuring.\n"
         )
         rough = rough_error(plan.parts[0])
         if rough is not None:
             unknown += (
-                f"It is about {rough:.4g} for a function that is rough everywhere, as temperatures by "
-                "hour and prices by place are.\n"
+                f"It is about {rough:.4g} for a function that is rough everywhere, such as temperature by "
+                "hour or price by place.\n"
             )
-    unneeded = plan.parts[0].kind.unneeded
+    unneeded = plan.parts[0].outcome.unneeded or plan.parts[0].kind.unneeded
     return f"{plan.summary()}\n{unknown}Nothing has been spent: a plan needs {unneeded}."
 
 
@@ -59,10 +57,10 @@ def _summarize_part(plan: Plan, part: Part) -> str:
     declared = part.outcome.describe_declaration()
     changed = ""
     if part.max_change is not None:
-        changed = f"; one person changes one output by at most {exactly(part.max_change)}"
+        changed = f"; {part.outcome.describe_change(part.max_change)}"
     averaged = "under the given hyperparameters"
     if part.learns:
-        averaged = f"averaged over the lengthscales it was planned for{_scales_of(part)}"
+        averaged = f"averaged over smooth and rough functions{_scales_of(part)}"
     return (
         f"Budget: {plan.budget}; {declared}{changed}{part.kind.domain(part)}.\n"
         f"{part.kind.describe_measurement(part)}.\n{_describe_stages(part)}"
@@ -80,7 +78,7 @@ def _scales_of(part: Part) -> str:
     kinds = None if part.asked is None else part.asked.columns
     if kinds is None:
         each = " and ".join(f"{scale:.3g}" for scale in scales)
-        told = [f"{each} along its {'input' if len(scales) == 1 else 'inputs'}"]
+        told = [f"{each} along the {'input' if len(scales) == 1 else 'inputs'}"]
     else:  # once along a place, and not along levels
         firsts = np.cumsum([0, *kinds.widths[:-1]])
         told = [
@@ -90,7 +88,7 @@ def _scales_of(part: Part) -> str:
         ]
     if not told or len(scales) > MOST_SCALES:
         return ""
-    return f" (it changes over about {', '.join(told)}, or over a quarter to twice that)"
+    return f" (which change over about {', '.join(told)}, or over a quarter to twice that)"
 
 
 def _describe_stages(part: Part) -> str:
@@ -99,8 +97,11 @@ def _describe_stages(part: Part) -> str:
         return ""
     given = part.residuals.budgets(part.strategy.law, part.epsilon, part.delta)
     first, second = (f"epsilon = {epsilon:.4g}" for epsilon, _ in given)
+    added = (
+        f", neighbours added up to {len(set(groups))}" if (groups := part.residuals.groups) else ""
+    )
     return (
-        f"Two stages: {first} measures these numbers; {second} measures the same sums of what "
+        f"Two stages: {first} measures these sums{added}; {second} measures the sums of what "
         f"outputs are above or below the curve learned from them, clipped to {part.residuals.reach:g} "
         "learned stds. The expected error is an average over how much outputs scatter.\n"
     )
@@ -154,7 +155,7 @@ def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list
 
 def budget_advice(plan: Plan) -> list[str]:
     """The same about the budget of a plan."""
-    count = plan.strategy.people_count or plan.rows
+    count = plan.strategy.people_count or table_rows(plan.parts[0])
     return advice(plan.epsilon, plan.promised_delta, count, unit_of(plan.parts[0]).noun)
 
 

@@ -107,6 +107,8 @@ class Outcome(ABC):
     column : bool
         Whether a column of the table holds it.
     wording : Wording
+    unneeded : str, optional
+        What a plan need not read, if other than the values.
     exposure : str, optional
         The name of the public column that counts are counted over.
 
@@ -118,6 +120,7 @@ class Outcome(ABC):
     scatters: ClassVar[bool] = True
     column: ClassVar[bool] = True
     wording: ClassVar[Wording] = NUMBER_WORDING
+    unneeded: ClassVar[str | None] = None
     exposure: str | None = None
 
     @property
@@ -143,6 +146,10 @@ class Outcome(ABC):
     def describe_declaration(self) -> str:
         """What the custodian declared, in words."""
         return f"outputs {self.within()}"
+
+    def describe_change(self, most: float) -> str:
+        """How one person changes what is measured, by at most ``most``, in words."""
+        return f"one person changes one output by at most {exactly(most)}"
 
     @abstractmethod
     def parameters(self, protect: str) -> dict[str, object]:
@@ -315,6 +322,7 @@ class Presence(Outcome):
     has_rate: ClassVar[bool] = True
     column: ClassVar[bool] = False
     wording: ClassVar[Wording] = COUNT_WORDING
+    unneeded: ClassVar[str | None] = "no place of a record"
 
     def within(self) -> str:
         """What every record counts as, in words."""
@@ -323,6 +331,10 @@ class Presence(Outcome):
     def describe_declaration(self) -> str:
         """What the custodian declared, in words."""
         return "records that are counted where they lie"
+
+    def describe_change(self, most: float) -> str:
+        """In words: ``most`` is what is left in one bin and added in another."""
+        return "one person has one of them, which moves from one bin to another"
 
     def parameters(self, protect: str) -> dict[str, object]:
         """Nothing is declared of a record, whatever to ``protect``."""

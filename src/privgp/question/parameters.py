@@ -79,7 +79,8 @@ class Span:
             raise ValueError(f"{name} must be a {'whole ' if self.whole else ''}number.")
         if isinstance(value, Real) and right and not self.least <= float(value) <= self.most:
             low = "positive" if 0.0 < self.least <= 1e-50 else f"at least {self.least:g}"
-            high = "finite" if self.most >= 1e50 else f"at most {self.most:,g}"
+            under = "below" if float(f"{self.most:g}") > self.most else "at most"
+            high = "finite" if self.most >= 1e50 else f"{under} {self.most:,g}"
             raise ValueError(f"{name} must be {low} and {high}, got {value!r}.")
 
 

@@ -13,8 +13,7 @@ from scipy.linalg import cho_solve
 from privgp.gp.inference.averages import mixture_draws
 from privgp.gp.inference.evidence import condition
 from privgp.gp.inference.linked import Outcomes
-from privgp.gp.inference.mixtures import Mixture
-from privgp.gp.inference.posterior import Component, Posterior
+from privgp.gp.inference.posterior import Component, Mixture, Posterior
 from privgp.gp.links import Link
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters

@@ -22,6 +22,7 @@ from privgp.plan.labels import LABEL_VARIANCE, latent_prior
 from privgp.plan.parameters import DensityParameters, LabelParameters, Parameters
 from privgp.plan.part import Part as PlanPart
 from privgp.plan.plan import Plan, split_numbers
+from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.answers import AtTargets, outcomes_of
 from privgp.release.parts import Function, Part, answer_of, bin_counts
@@ -160,7 +161,7 @@ def learn_release(
 
 
 @singledispatch
-def learn_models(asked: Any, task: Task) -> tuple[Part, Any]:
+def learn_models(asked: Any, task: Task) -> tuple[Part, object]:
     """The part of a release that a number or a count is, and what predicts it."""
     plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     centre = 0.5 * plan.y_bounds[0] + 0.5 * plan.y_bounds[1]
@@ -192,7 +193,7 @@ def _learn(task: Task, rough: Sequence[Prior]) -> Models:
 
 def _squares(plan: PlanPart, measurement: Measurement) -> Squares | None:
     """What the sum of squares is of; None where it was not measured."""
-    strategy: Any = plan.strategy
+    strategy = cast(OutputSums, plan.strategy)
     expected = getattr(strategy, "expected", None)
     if measurement.energy is None or expected is None:
         return None

@@ -20,8 +20,7 @@ from privgp.gp.inference.linked import (
     learn_outcomes,
     settle,
 )
-from privgp.gp.inference.mixtures import Mixture
-from privgp.gp.inference.posterior import Component, Posterior, posterior
+from privgp.gp.inference.posterior import Component, Mixture, Posterior, posterior
 from privgp.gp.links import LOG
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior

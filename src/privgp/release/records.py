@@ -15,9 +15,9 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, InputMap, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
+from privgp.plan.build import RANK_SHARES
 from privgp.plan.features import TOTAL_PRECISION, Features, feature_functionals, precision_of
-from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.inputs.start import RANK_SHARES
+from privgp.plan.inputs.inputs import Inputs, scale_widths
 from privgp.plan.labels import outcome_model
 from privgp.types import Array
 
@@ -193,7 +193,9 @@ def _priors_on_ranks(
 ) -> tuple[Prior, ...]:
     """One prior per map that blends coordinates with these ranks of theirs."""
     edges, places = np.column_stack(knots), np.column_stack(ranks)
-    plain, widths = (None, ()) if inputs is None else (inputs.plain_coordinates, inputs.widths)
+    plain, widths = (
+        (None, ()) if inputs is None else (inputs.plain_coordinates, scale_widths(inputs))
+    )
     maps = [InputMap(share, edges, places, plain) if share else InputMap() for share in RANK_SHARES]
     maps = maps[: 1 if plain and len(plain) == len(knots) else None]
     free = prior.noise_free

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from privgp.gp.arithmetic import one_thread
+from privgp.gp.arithmetic import add_rows, one_thread
 from privgp.gp.inference.learning import learn
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Functionals, Measurement
-from privgp.plan.designs.stages import REACH, Residuals
+from privgp.plan.designs.stages import Residuals
 from privgp.plan.part import Part
-from privgp.types import Array
+from privgp.types import Array, Integers
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
 LEAST_SPREAD = 1e-6
@@ -37,15 +37,15 @@ class LeftSquares:
         In squared units of y, with noise, and the std of that.
     curve : array, (nodes,)
         What the residuals are about, less the middle of the bounds.
-    cut_off : array, (measured, few), optional
-        A factor of the covariance of what clipping may have cut off from the sums; None: nothing.
+    cut_off : array, (measured, few)
+        A factor of the covariance of what clipping may have cut off from the sums.
 
     """
 
     energy: float
     noise_std: float
     curve: Array
-    cut_off: Array | None
+    cut_off: Array
 
     def put_into(self, f: Functionals, measured: Measurement) -> tuple[Functionals, Measurement]:
         """What is learned from, with this sum in place of that of squared outputs."""
@@ -76,13 +76,18 @@ class FirstStage:
     learned: bool
 
     @property
+    def groups(self) -> Integers:
+        """Which of the first stage's numbers every sum is a part of, (measured,)."""
+        return self.residuals.groups_of(len(self.plan.strategy.matrix))
+
+    @property
     def middle(self) -> float:
         return 0.5 * self.plan.y_bounds[0] + 0.5 * self.plan.y_bounds[1]
 
     @cached_property
     def posterior(self) -> Posterior:
         """The curve, as far as it is known."""
-        f, start = self.plan.functionals, self.plan.start
+        f, start = self.plan.functionals.add_up(self.groups), self.plan.start
         with one_thread():
             models = learn(f, self.measured, self.plan.priors) if self.learned else (start,)
             return posterior(f, self.measured, models, self.middle)
@@ -124,11 +129,7 @@ class FirstStage:
         weights: Array = strategy.row_weights  # type: ignore[union-attr]
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
-        shows = (
-            self.residuals.reach > REACH
-        )  # sums of few rows have more noise than clipping cuts off
-        unit = self._cut_off if shows else None
-        joined = join(first.values, first.noise_std, values, std, unit)
+        joined = join(first.values, first.noise_std, values, std, self._cut_off, self.groups)
         both = replace(
             first,
             values=joined.values,
@@ -165,52 +166,72 @@ class Joined:
         Of the sums.
     std : float
         Of independent noise.
-    common : array, (measured, few), optional
-        A factor of the covariance of what else is unknown of them; None: nothing.
+    common : array, (measured, few)
+        A factor of the covariance of what else is unknown of them.
 
     """
 
     values: Array
     std: float
-    common: Array | None
+    common: Array
 
 
 def join(
-    first: Array, first_std: float, second: Array, second_std: float, unit: Array | None
+    first: Array, first_std: float, second: Array, second_std: float, unit: Array, groups: Integers
 ) -> Joined:
-    """The best estimate from ``first = s + noise`` and ``second = s + b + noise``, where b is unknown.
+    """The best estimate of sums s from ``first = G s + noise`` and ``second = s + b + noise``, where b is unknown.
 
     b is what clipping cut off, of which skewed outputs lose some: its covariance is a share of ``unit``, as large
-    as the difference of both measurements makes it plausible.
+    as the difference of both measurements makes it plausible. Where sums were added up, what the first
+    stage tells of a total counts as if it had told as much of each: a little less than it does.
 
     Parameters
     ----------
-    first, second : array, (measured,)
-        Both measurements.
+    first : array, (groups,)
+        The first measurement, of the sums of every group together.
+    second : array, (measured,)
+        The second measurement.
     first_std, second_std : float
         Of their noise.
-    unit : array, (measured, measured), optional
-        The covariance of b, up to its share; None: nothing is cut off.
+    unit : array, (measured, measured)
+        The covariance of b, up to its share.
+    groups : array, (measured,)
+        The group of every sum.
 
     """
-    least = 1.0 / (first_std**-2.0 + second_std**-2.0)
-    found = least * (first / first_std**2 + second / second_std**2)
-    if unit is None:
-        return Joined(found, math.sqrt(least), None)
     with one_thread():
         last = len(unit) - 1
         values, V = eigh(unit, subset_by_index=(max(0, last + 1 - DIRECTIONS), last))
-    values, apart = np.maximum(values, 0.0), V.T @ (second - first)
-    noise = first_std**2 + second_std**2
-    spread = noise + np.square(CUT_OFF)[:, None] * values
-    logs = -0.5 * (np.square(apart) / spread + np.log(spread)).sum(axis=1)
-    shares = LIKELY * np.exp(logs - logs.max())
-    bias = float(shares @ np.square(CUT_OFF) / shares.sum()) * values
-    left = 1.0 / (first_std**-2.0 + 1.0 / (second_std**2 + bias))
-    found += V @ (
-        left * (V.T @ first / first_std**2 + V.T @ second / (second_std**2 + bias)) - V.T @ found
-    )
-    return Joined(found, math.sqrt(least), V * np.sqrt(left - least))
+        values, added = np.maximum(values, 0.0), add_rows(V, groups)
+        apart = first - add_rows(second, groups)
+        noise = first_std**2 + second_std**2 * np.bincount(groups)
+        # In units of the noise a share adds little rank: S = L (I + A D A^T) L.
+        root = np.sqrt(noise)
+        A, told = added / root[:, None], apart / root
+        gram, line = A.T @ A, A.T @ told
+        logs = np.array([_log_share(gram, line, c * c * values) for c in CUT_OFF])
+        shares = LIKELY * np.exp(logs - logs.max())
+        D = float(shares @ np.square(CUT_OFF) / shares.sum()) * values
+        inner = cho_factor(np.eye(len(D)) + np.sqrt(D)[:, None] * gram * np.sqrt(D))
+        half = cho_solve(inner, np.sqrt(D) * line)
+        solved = (told - A @ (np.sqrt(D) * half)) / root  # cov(apart)^-1 apart
+        found = second + second_std**2 * solved[groups] + V @ (D * (added.T @ solved))
+        # What is left of b's directions beyond independent noise.
+        least = 1.0 / (first_std**-2.0 + second_std**-2.0)
+        R = (second_std**2 * added.T + D[:, None] * added.T) / root  # cov(V^T second, apart) L^-1
+        shrunk = R @ A * np.sqrt(D)
+        told_of = R @ R.T - shrunk @ cho_solve(inner, shrunk.T)
+        left, W = eigh(np.diag(second_std**2 - least + D) - told_of)
+    return Joined(found, math.sqrt(least), V @ (W * np.sqrt(np.maximum(left, 0.0))))
+
+
+def _log_share(gram: Array, line: Array, variances: Array) -> float:
+    """The log density of a difference, up to a constant, if directions have these variances besides noise."""
+    root = np.sqrt(variances)
+    factor, lower = cho_factor(np.eye(len(root)) + root[:, None] * gram * root)
+    pulled = root * line
+    fits = float(pulled @ cho_solve((factor, lower), pulled))
+    return 0.5 * fits - float(np.log(np.diag(factor)).sum())
 
 
 def variance_after(std: float, width: float) -> float:

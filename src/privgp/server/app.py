@@ -18,8 +18,7 @@ from privgp.errors import LedgerError, LedgerUnreachable
 from privgp.server import api, releases
 from privgp.server.errors import Refused, first_line
 from privgp.server.guard import Guard
-from privgp.server.jobs.answers import Answers
-from privgp.server.jobs.predictors import Predictors
+from privgp.server.jobs.predictors import Answers, Predictors
 from privgp.server.jobs.worker import Worker
 from privgp.server.service import Service
 from privgp.server.settings import Settings

@@ -13,17 +13,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from anyio import CancelScope
-from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
-from prometheus_client import Counter as Total
 from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from privgp.errors import LedgerUnreachable
 from privgp.server.errors import Refused
+from privgp.server.jobs.metrics import KIND, OTHER, Metrics
 from privgp.server.jobs.turns import BUSY, Turns
 from privgp.server.settings import Settings
 from privgp.server.store.keys import Who
-from privgp.server.store.schema import Row
 from privgp.server.store.store import Store
 
 Message = MutableMapping[str, Any]
@@ -57,9 +55,6 @@ SOON = {"retry-after": "1"}
 MORE = {401: {"www-authenticate": "Bearer"}, 429: SOON, 503: SOON}
 KEPT = {b"cache-control": b"private, max-age=3600"}  # scripts and styles, for an hour
 METRICS = "/metrics"
-METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
-OTHER = "other"
-KIND = "text/plain; version=0.0.4; charset=utf-8"  # which every version of Prometheus reads
 GONE = 499  # the client went away before it was answered
 MOST_BUCKETS = 10_000
 LONGEST_LENGTH = 20  # digits
@@ -171,44 +166,6 @@ class Rates:
         return allowed
 
 
-# No label holds a name, a key or a value that somebody sent.
-class Metrics:
-    """What one server counts.
-
-    Parameters
-    ----------
-    store : knows the jobs
-    turns : queues by name
-
-    """
-
-    def __init__(self, store: Store, turns: dict[str, Turns]) -> None:
-        self._store, self._turns = store, turns
-        self._registry = CollectorRegistry()
-        kept: Row = {"registry": self._registry}
-        labels, states = ("method", "route", "status"), ("queue", "state")
-        self._requests = Total("privgp_requests", "Requests answered.", labels, **kept)
-        self._seconds = Histogram("privgp_request_seconds", "Time to answer.", ("route",), **kept)
-        self._queues = Gauge("privgp_queue", "Requests by queue and state.", states, **kept)
-        self._jobs = Gauge("privgp_jobs", "Jobs by kind and state.", ("kind", "state"), **kept)
-
-    def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one answered request; ``route`` is a pattern of paths, not a path."""
-        known = method if method in METHODS else OTHER
-        self._requests.labels(known, route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
-
-    def page(self) -> bytes:
-        """All of it in the text format of Prometheus."""
-        for name, turns in self._turns.items():
-            self._queues.labels(name, "running").set(turns.running.total())
-            self._queues.labels(name, "waiting").set(turns.queue_length)
-        self._jobs.clear()
-        for kind, state, number in self._store.count_jobs():
-            self._jobs.labels(kind, state).set(number)
-        return generate_latest(self._registry)
-
-
 class Guard:
     """What stands between the network and the application.
 
@@ -300,6 +257,8 @@ class Guard:
         if len(length) > LONGEST_LENGTH or int(length) > request.most:
             return await refuse(413, request.too_large)
         scope["state"] = {**scope.get("state", {}), "who": who}
+        # Nothing of ours is long enough for parts, and thousands of them are work.
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"range"]
         owner = f"{UNKNOWN}{address}" if who is None else who.key
         with self._place(owner, who is None) as room:
             if room:

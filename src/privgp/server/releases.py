@@ -8,14 +8,13 @@ from typing import Annotated, Literal
 from fastapi import Body, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
-from privgp.ledger.chain import APPROVAL, REJECTION
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate.page import page as certificate_page
 from privgp.server import shapes
 from privgp.server.declared import PlanAsked, PredictAsked, ReleaseAsked, Title
 from privgp.server.errors import Refused, absent
-from privgp.server.functions import AnyAsked, PointsAsked
 from privgp.server.service import Anybody, Custodian, Once, Served, Service, keep_table, new_router
+from privgp.server.store.functions import AnyAsked, PointsAsked
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import DONE, RUNNING, WAITING, Row, new_id
 from privgp.server.views import exports
@@ -47,22 +46,13 @@ def plan(s: Served, who: Anybody, number: str) -> Row:
 @router.post("/plans/{number}/approve", response_model=shapes.PlanSummary)
 def approve(s: Served, who: Custodian, number: str) -> Row:
     """Allow the plan to be carried out; the approval is an entry of the ledger."""
-    row = s.store.plan(who, number)
-    if not row["approved_at"]:
-        s.decide(who, APPROVAL, row)
-    s.store.decide(who, number, approved=True)
-    s.store.log(who, "plan approved", number)
-    return _plan(s, s.store.plan(who, number), short=True)
+    return _plan(s, s.decide(who, number, approved=True), short=True)
 
 
 @router.post("/plans/{number}/reject", response_model=shapes.PlanSummary)
 def reject(s: Served, who: Custodian, number: str) -> Row:
     """Reject a plan, or withdraw its approval before it is carried out."""
-    row = s.store.plan(who, number)
-    s.store.decide(who, number, approved=False)
-    s.decide(who, REJECTION, row)
-    s.store.log(who, "plan rejected", number)
-    return _plan(s, s.store.plan(who, number), short=True)
+    return _plan(s, s.decide(who, number, approved=False), short=True)
 
 
 @router.post("/datasets/{name}/releases", status_code=202, response_model=shapes.Job)

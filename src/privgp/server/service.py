@@ -11,7 +11,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request, Security
 from fastapi.concurrency import run_in_threadpool
 from fastapi.security import APIKeyCookie, HTTPBearer
+from sqlalchemy import Connection
 
+from privgp.ledger.chain import APPROVAL, REJECTION
 from privgp.models.published import Published
 from privgp.server import shapes
 from privgp.server.declared import Title
@@ -22,7 +24,7 @@ from privgp.server.jobs.worker import Worker
 from privgp.server.settings import Settings, new_private_file
 from privgp.server.store import tables
 from privgp.server.store.keys import Who
-from privgp.server.store.schema import Row, new_id, now
+from privgp.server.store.schema import Row, new_id
 from privgp.server.store.store import Store
 from privgp.server.work import Work
 
@@ -80,11 +82,21 @@ class Service:
         words = re.sub(r"[^A-Za-z0-9]+", "-", row["dataset"]).strip("-")
         return f"{words}-{row['made_at'][:10]}-{row['id'][:6]}.{ending}"
 
-    def decide(self, who: Who, kind: str, plan: Row) -> None:
-        """Write an approval or a rejection of a plan into the chain of its account."""
-        key = f"plan {plan['id']} by key {who.key} at {now()}"
+    def decide(self, who: Who, number: str, *, approved: bool) -> Row:
+        """Approve or reject a plan, in one transaction with the entry in the chain of its account."""
+        plan = self.store.plan(who, number)
+        kind, key = (
+            APPROVAL if approved else REJECTION,
+            f"plan {number} by key {who.key}: {new_id()}",
+        )
         request = json.dumps({"plan": json.loads(plan["told"])["hash"], "key": who.key})
-        self.work.account_of(plan["dataset"]).decide(kind, key, request.encode("ascii"))
+
+        def note(connection: Connection) -> bool:
+            return self.store.decide(connection, who, number, approved=approved)
+
+        self.work.account_of(plan["dataset"]).decide(kind, key, request.encode("ascii"), note)
+        self.store.log(who, "plan approved" if approved else "plan rejected", number)
+        return self.store.plan(who, number)
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()

@@ -48,9 +48,9 @@ class Settings(BaseSettings):
     )
     address: str = about("", "the server's address: `https://` and its name", pattern=ORIGIN)
     oidc_issuer: str = about("", "OpenID Connect provider that people sign in at", pattern=ORIGIN)
-    oidc_client_id: str = about("", "what the provider calls this server")
+    oidc_client_id: str = about("", "the name of this server at the provider")
     oidc_client_secret: str = about("", "password of this server at the provider", repr=False)
-    oidc_claim: str = about("email", "what the provider tells of a person that keys are made for")
+    oidc_claim: str = about("email", "the claim that identifies a person")
     secure: bool = about(False, "send sign-in cookies over TLS only")
     hosts: Annotated[
         tuple[str, ...],
@@ -68,6 +68,7 @@ class Settings(BaseSettings):
     max_function_total: PositiveInt = about(4_000, "points ever answered without inducing inputs")
     max_jobs_per_key: PositiveInt = about(20, "jobs of one key that wait or run")
     max_job_seconds: PositiveFloat = about(600.0, "duration of one job")
+    max_connections: PositiveInt = about(500, "connections at once: the longest idle is closed")
     max_requests: PositiveInt = about(100, "requests accepted at once")
     max_requests_per_key: PositiveInt = about(6, "requests of one key processed at once")
     max_wait_seconds: PositiveFloat = about(5.0, "time that a request waits for its turn")

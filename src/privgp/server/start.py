@@ -18,6 +18,7 @@ from privgp.server.store.keys import ANALYST, CUSTODIAN
 
 DEMO = "diabetes"
 MOST_HEADERS = 32 * 1024  # bytes
+BACKLOG = 128  # connections accepted in one go, before the longest idle ones are closed
 GRACE = 10  # seconds for requests that run when the server ends
 Say = Callable[[str], None]
 
@@ -57,14 +58,17 @@ def bind_socket(host: str, port: int) -> socket.socket:
 
 
 class TimedProtocol(H11Protocol):
-    """HTTP/1.1 on a connection that is closed if the headers of a request do not come in time, or if
-    nobody reads its answer."""
+    """HTTP/1.1 on a connection that is closed if the headers of a request do not come in time, if nobody
+    reads its answer, or if it is the one that has been idle longest when there are too many."""
 
     seconds: float = Settings.model_fields["header_seconds"].default
+    most: int = Settings.model_fields["max_connections"].default
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._wait_for_headers()
+        if len(self.connections) > self.most:
+            self._close_longest_idle()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -79,12 +83,23 @@ class TimedProtocol(H11Protocol):
         self._stuck.cancel()
 
     def _wait_for_headers(self) -> None:
+        self._since = self.loop.time()
         self.loop.call_later(self.seconds, self._close_if_idle, self.cycle)
+
+    def _close_longest_idle(self) -> None:
+        ours = [each for each in self.connections if isinstance(each, TimedProtocol)]
+        there = [each for each in ours if not each.transport.is_closing()]
+        idle = [each for each in there if each._is_idle(each.cycle)]
+        if len(there) > self.most and idle:
+            min(idle, key=lambda each: each._since).transport.abort()
 
     def _close_if_idle(self, before: RequestResponseCycle | None) -> None:
         """Close a connection on which no request began since the last one, read or not."""
-        if self.cycle is before and (before is None or before.response_complete):
+        if self._is_idle(before):
             self.transport.abort()
+
+    def _is_idle(self, before: RequestResponseCycle | None) -> bool:
+        return self.cycle is before and (before is None or before.response_complete)
 
 
 def listen(made: FastAPI, place: socket.socket) -> None:
@@ -94,7 +109,8 @@ def listen(made: FastAPI, place: socket.socket) -> None:
 
 def server_of(made: FastAPI) -> uvicorn.Server:
     """The program that serves an application, with limits on headers."""
-    TimedProtocol.seconds = made.state.service.settings.header_seconds
+    settings = made.state.service.settings
+    TimedProtocol.seconds, TimedProtocol.most = settings.header_seconds, settings.max_connections
     config = uvicorn.Config(
         made,
         log_level="warning",
@@ -102,6 +118,7 @@ def server_of(made: FastAPI) -> uvicorn.Server:
         http=TimedProtocol,  # whose headers are limited in size and time
         h11_max_incomplete_event_size=MOST_HEADERS,
         ws="none",
+        backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE,
     )
     return uvicorn.Server(config)

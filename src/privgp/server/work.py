@@ -272,7 +272,7 @@ def _axes(plan: Plan, declared: Declared) -> list[tuple[str, str, Array, Array]]
     return made
 
 
-def _numbers(value: Any) -> object:
+def _numbers(value: object) -> object:
     """Numbers of one output, or of each of several, as JSON has them."""
     return np.asarray(finite(value)).tolist()
 

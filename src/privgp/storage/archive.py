@@ -269,6 +269,8 @@ def check_target(path: PathLike, *, overwrite: bool, form: str = FORMAT) -> None
     """Refuse a path with another ending (ValueError), or one that is taken (FileExistsError)."""
     if Path(path).suffix != f".{form}":
         raise ValueError(f"path must end in '.{form}', such as 'heights.{form}'.")
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"the folder of {os.fspath(path)!r} does not exist: make it first.")
     if not overwrite and os.path.lexists(path):
         advice = " or give overwrite=True" if form in (FORMAT, PLAN) else ""
         raise FileExistsError(f"{os.fspath(path)!r} exists already: choose another name{advice}.")

@@ -209,7 +209,11 @@ def _numbers(column: pl.Series, where: str) -> pl.Series:
     if text and _are_truths(column):
         return column.str.to_lowercase().replace_strict(TRUTHS, return_dtype=pl.Int64)
     values = column.cast(pl.Float64, strict=False)
-    _refuse(values.is_null(), where, "must hold numbers: row {} does not.")
+    _refuse(
+        values.is_null(),
+        where,
+        "must hold numbers: row {} does not. Correct it, or state that the column is a category or a date.",
+    )
     _refuse(~values.is_finite(), where, "holds NaN or infinity in row {}.")
     whole = column.cast(pl.Int64, strict=False)
     return whole if (text or column.dtype.is_integer()) and not whole.is_null().any() else values

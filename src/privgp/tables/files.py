@@ -179,7 +179,7 @@ def open_files(paths: FilePath | Iterable[FilePath]) -> Files:
         raise TableError("a file of the table is given twice, by its name or by a link to it.")
     files = tuple(_describe_file(path) for path in found)
     if not sum(file.rows for file in files):
-        raise TableError(f"'{found[0]}' has a header but no rows.")
+        raise TableError(f"'{found[0]}' has a header but no rows: add at least one.")
     return Files(files)
 
 
@@ -191,7 +191,7 @@ def _list_files(path: str) -> list[str]:
     held = [path]
     if not os.path.isdir(path):
         if not PATTERN.search(path):
-            raise TableError(f"The file '{path}' does not exist.")
+            raise TableError(f"The file '{path}' does not exist: check its name and folder.")
         held = _match_paths(path)
     found: list[str] = []
     for each in held:

@@ -7,9 +7,9 @@ lengthscale. Every value is read separately, whatever the other rows hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Real
 from typing import Annotated, ClassVar
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from privgp.tables.dates import days_of, instants
 from privgp.tables.places import from_crs, great_circle, in_degrees, on_sphere, to_crs
-from privgp.tables.roundness import are_round
 from privgp.types import Array, Cells, Integers, Pair, Within
 
 MOST_LEVELS = 1000
@@ -40,6 +39,7 @@ class Number:
     dimensions: ClassVar[int] = 1
     name_count: ClassVar[int] = 1  # how many columns of a table it is made of
     width: ClassVar[int] = 1
+    scales: ClassVar[int] = 1  # how many lengthscales its coordinates have, each as many
     ranked: ClassVar[bool] = True  # whether its ranks may tell more than its values
     ticks: ClassVar[str | tuple[str, ...] | None] = None
     holds: ClassVar[str] = "numbers"
@@ -520,10 +520,13 @@ class FlatPlace(Place):
     """A private place, on the rectangle that its declared bounds are: coordinates are kilometres from the
     middle along either side, as a kilometre is there.
 
-    A box on the sphere has three sides, and most of it holds no place: it would waste bins.
+    A box on the sphere has three sides, and most of it holds no place: it would waste bins. What is
+    private may change faster along one side than along the other, and faster where many are.
     """
 
     width: ClassVar[int] = 2
+    ranked: ClassVar[bool] = True
+    scales: ClassVar[int] = 2
     kind: Annotated[str, ("flat place",)] = "flat place"
 
     def check(self) -> None:
@@ -604,3 +607,53 @@ def _limits(values: Array) -> tuple[float, float]:
 def _places(numbers: Array, most: int) -> Integers:
     """The nearest whole places, within those there are."""
     return np.clip(np.rint(numbers[:, 0]), 0, most).astype(np.int64)
+
+
+CLOSE = 1e-6  # of the larger end: what rounding leaves of a number in other units
+# Feet, inches, pounds, miles, kilometres an hour, turns, parts of an hour, kibibytes.
+UNITS = (0.3048, 2.54, 0.45359237, 1.609344, 1.0 / 3.6, np.pi, 1.0 / 60.0, 1024.0)
+LARGEST_LOGARITHM = 30.0
+
+
+def _in_units(unit: float, number: float) -> float:
+    return number / unit
+
+
+def _power(base: float, number: float) -> float:
+    return float(base**number) if abs(number) < LARGEST_LOGARITHM else np.nan
+
+
+READINGS: tuple[Callable[[float], float], ...] = (
+    lambda number: number,
+    *(partial(_in_units, unit) for unit in UNITS),
+    lambda number: number - 273.15,  # kelvin
+    lambda number: (number - 32.0) / 1.8,  # degrees Fahrenheit
+    lambda number: number * 1.8 + 32.0,
+    lambda number: _power(np.e, number),  # logarithms
+    lambda number: _power(10.0, number),
+)
+
+
+def are_round(low: float, high: float) -> bool:
+    """Whether both bounds look declared, and not read off the data.
+
+    They have at most three digits where their width has its first three: 61 and 198, not 61.4
+    and 198.4; also in other units, or if the upper one is the last of this many whole numbers. It
+    depends on the bounds alone.
+    """
+    if any(_round(read(low), read(high)) for read in READINGS):
+        return True
+    return float(high).is_integer() and any(
+        _round(read(low), read(high + 1.0)) for read in READINGS
+    )
+
+
+def _round(low: float, high: float) -> bool:
+    width = abs(high - low)
+    if not 0.0 < width < np.inf:
+        return False
+    step = 10.0 ** (np.floor(np.log10(width * (1.0 + CLOSE))) - 2.0)
+    slack = CLOSE * max(abs(low), abs(high), width)
+    return all(
+        abs(end - step * np.rint(end / step)) <= min(slack, 0.01 * step) for end in (low, high)
+    )

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 LONGEST = 2**24  # characters of a record: more of them hang on a quote that nobody closed
 UTF_8 = ("utf-8", "utf-8-sig")
 MARK = "\ufeff"  # of the byte order, which the parser skips once
-SAVE_AS = (
-    "save it as CSV UTF-8, or state its encoding, such as windows-1252, where that can be given."
-)
+SAVE_AS = "save it as CSV UTF-8, or state its encoding where it can be given."
 QUOTES = "write the field in double quotes, and every double quote in it twice"
 
 Read = TypeVar("Read")
@@ -202,11 +200,11 @@ def _count_records(path: str, layout: Layout, most: int | None = None) -> int:
             rows += 1
             width = width or fields
             if not record.strip("\r\n"):
-                raise TableError(f"Line {number} of '{path}' is empty.")
+                raise TableError(f"Line {number} of '{path}' is empty: remove it.")
             if fields != width:
                 held = f"{fields} field{'' if fields == 1 else 's'}"
                 raise TableError(
-                    f"Line {number} of '{path}' has {held} where the header has {width}."
+                    f"Line {number} of '{path}' has {held} where the header has {width}: correct the line."
                 )
             if most is not None and rows > most:
                 break

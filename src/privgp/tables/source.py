@@ -110,7 +110,7 @@ def open_source(path: Path, form: Form | None = None, public: Sequence[str] = ()
     layout, names = _header(named, form) if is_csv else (PLAIN, parser.read_header(named))
     file = File(named, names, parser.count_rows(named, layout), (), stamp, layout)
     if not file.rows:
-        raise TableError(f"'{path}' has a header but no rows.")
+        raise TableError(f"'{path}' has a header but no rows: add at least one.")
     numeric = [name for name in public if name not in form.texts]
     shows = is_csv and numeric and all(names.count(name) == 1 for name in numeric)
     if form.decimal_comma is None and shows:
@@ -147,9 +147,9 @@ def check_columns(source: Source, wanted: Sequence[str]) -> None:
     for name in wanted:
         count = source.names.count(name)
         if count == 0:
-            raise TableError(
-                f"'{source.path}' has no column '{name}'{_columns_there(source, wanted)}."
-            )
+            near = [each for each in source.names if each.strip().casefold() == name.casefold()]
+            hint = f": write '{near[0]}', as it does." if near else _columns_there(source, wanted)
+            raise TableError(f"'{source.path}' has no column '{name}'{hint}")
         if count > 1:
             raise TableError(f"'{source.path}' has {count} columns named '{name}': rename them.")
 
@@ -159,8 +159,8 @@ def _columns_there(source: Source, wanted: Sequence[str]) -> str:
     # words: it has one if some of the columns are there.
     named = any(name in source.names for name in wanted)
     if source.is_csv and (not named or any(map(_begins_as_number, source.names))):
-        return ": its first line must name the columns"
-    return f": it has {list_names(source.names)}"
+        return ": its first line must name the columns."
+    return f": it has {list_names(source.names)}."
 
 
 def _begins_as_number(text: str) -> bool:

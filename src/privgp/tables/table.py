@@ -71,9 +71,7 @@ class Table:
             None if there are no columns that could be told apart by kind.
 
         """
-        if isinstance(given, Table):
-            return given  # type: ignore[return-value]
-        given = in_memory(given)
+        given = given if isinstance(given, Table) else in_memory(given)
         if isinstance(given, Table):
             return given  # type: ignore[return-value]
         if isinstance(given, list | tuple) and len(given) and isinstance(given[0], Mapping):
@@ -81,6 +79,8 @@ class Table:
         labels = labels_of(given)
         if labels is None:
             return cls._from_rows(given)
+        if len(set(labels)) < len(labels):
+            raise ValueError("The table has two columns of one name: rename one of them.")
         columns = [_cells(given[label]) for label in labels]
         if any(each.ndim != 1 or len(each) != len(columns[0]) for each in columns):
             return None

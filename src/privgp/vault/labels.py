@@ -92,7 +92,7 @@ def _check_type(y: np.ndarray, classes: Sequence[object]) -> None:
         raise ValueError("y and classes must be of one type: both numbers, or both text.")
 
 
-def values_of(y: UserData, classes: Sequence[Any], rows: int) -> Array:
+def values_of(y: UserData, classes: Sequence[object], rows: int) -> Array:
     """The number that stands for every label, (rows,): with two classes the share of the second.
 
     With more classes it is the place of the label among them.

@@ -23,13 +23,13 @@ from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
 from privgp.types import Array, Column, Pair, Random, UserData
 from privgp.vault.grouped.totals import AllTotals, Totals
 from privgp.vault.labels import shares_about_even, shares_of_each
-from privgp.vault.people import shares
 from privgp.vault.validate import (
     check_output_columns,
     check_outputs,
     clip_inputs,
     clip_outputs,
     person_ids,
+    shares,
 )
 from privgp.vault.values import Sealed, unseal
 
@@ -94,7 +94,7 @@ Centre = tuple[Array, float]
 
 
 def measure(
-    data: Any, bounds: Pair, strategy: Strategy, noise: Noise, random_state: Random = None
+    data: object, bounds: Pair, strategy: Strategy, noise: Noise, random_state: Random = None
 ) -> Measurement:
     """Spend the budget once: validate, clip, compute, add noise.
 
@@ -149,20 +149,20 @@ def seal_residuals(data: UserData, rows: int, bounds: Pair, curve: Array, width:
 
 
 def measure_twice(
-    data: Any,
+    data: object,
     bounds: Pair,
-    strategy: OutputSums,
+    strategies: tuple[OutputSums, OutputSums],
     noises: tuple[Noise, ...],
     learn_centre: Callable[[Measurement], Centre],
     random_state: Random = None,
 ) -> tuple[Measurement, Measurement]:
-    """Spend both shares of a budget: sums of outputs, then the same sums of clipped residuals.
+    """Spend both shares of a budget: sums of outputs, then sums of clipped residuals.
 
     Parameters
     ----------
-    data, bounds, strategy, random_state
+    data, bounds, random_state
         As in ``measure``.
-    noises
+    strategies, noises
         Of both stages.
     learn_centre
         From the first stage's released numbers to the curve at every row and the width of residuals; it
@@ -174,10 +174,10 @@ def measure_twice(
         In units of y; the second one of residuals.
 
     """
-    first = measure(data, bounds, strategy, noises[0], random_state)
+    first = measure(data, bounds, strategies[0], noises[0], random_state)
     curve, width = learn_centre(first)
-    left = seal_residuals(data, len(strategy.index), bounds, curve, width)
-    return first, measure(left, (-width, width), strategy, noises[1], random_state)
+    left = seal_residuals(data, len(strategies[1].index), bounds, curve, width)
+    return first, measure(left, (-width, width), strategies[1], noises[1], random_state)
 
 
 @singledispatch

@@ -16,8 +16,7 @@ from privgp.tables.texts import NOTHING
 from privgp.types import Array, Integers, UserData
 from privgp.vault.grouped.totals import FileOutcomes
 from privgp.vault.labels import values_of
-from privgp.vault.people import person_codes
-from privgp.vault.validate import clip_inputs, column_numbers, seal_outputs
+from privgp.vault.validate import clip_inputs, column_numbers, person_codes, seal_outputs
 from privgp.vault.values import Sealed, label, read_label, read_number, unseal
 
 WRONG_KINDS = (
@@ -25,7 +24,7 @@ WRONG_KINDS = (
 )
 
 
-def private_rows(X: Any, inputs: Inputs) -> Array:
+def private_rows(X: object, inputs: Inputs) -> Array:
     """The coordinates of private rows, moved into their declared bounds, (rows, width).
 
     Parameters

@@ -28,7 +28,7 @@ UNSEEN = ("Cc", "Cf")  # kinds of letters that have no width
 TRUTHS = {"true": "1", "false": "0"}
 
 
-def entries(held: Any) -> list[Any] | NDArray[Any]:
+def entries(held: object) -> list[Any] | NDArray[Any]:
     """The entries of a container, in the order of its records: an array as it was built, or a list.
 
     Raises
@@ -50,7 +50,7 @@ def entries(held: Any) -> list[Any] | NDArray[Any]:
     return array
 
 
-def column(held: Any) -> tuple[list[Any] | NDArray[Any], bool]:
+def column(held: object) -> tuple[list[Any] | NDArray[Any], bool]:
     """The entries of one column, and whether it came as a table of one column.
 
     Raises
@@ -132,7 +132,7 @@ def number(value: object) -> float:
         raise TypeError from None
 
 
-def numbers(values: Iterable[Any]) -> Array:
+def numbers(values: Iterable[object]) -> Array:
     """The number of each value, (values,).
 
     At once if the values are an array of numbers, which is the same: a cast from one machine
@@ -214,7 +214,7 @@ def identity(value: object) -> Hashable:
     return "other", value
 
 
-def person(value: Any) -> Hashable:
+def person(value: object) -> Hashable:
     """The key that tells a person apart, however a table writes the identifier.
 
     1, 1.0, "1", " 01" and b"1.0" are one person. If that makes one of two people, both are

@@ -32,8 +32,8 @@ from privgp.release.certificate.page import promise_sentence
 from privgp.release.certificate.wording import guideline
 from privgp.server import guard, shapes
 from privgp.server.app import _answer_refusal, _error
-from privgp.server.jobs.answers import predict_points
-from privgp.server.views.published import certificate_context
+from privgp.server.jobs.predictors import predict_points
+from privgp.server.views.exports import certificate_context
 from privgp.storage import archive
 from tests.adversary.mechanisms import FoundBounds
 from tests.adversary.replay.freezing import modules

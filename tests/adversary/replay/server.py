@@ -21,9 +21,9 @@ from privgp.models.load import unpack_model
 from privgp.privacy.guarantee import Event, Guarantee
 from privgp.server import api, releases
 from privgp.server.app import application
-from privgp.server.functions import ESTIMATORS
 from privgp.server.jobs.child import carry_out
 from privgp.server.jobs.process import SHARED, End
+from privgp.server.store.functions import ESTIMATORS
 from privgp.server.views import pages
 from tests.adversary.replay.leaving import Left, of_content
 from tests.adversary.replay.tables import ENDS, table_with

@@ -13,7 +13,7 @@ import shlex
 from privgp.models.search.grid import METHODS
 from privgp.privacy.noise import LAWS
 from privgp.server.declared import Declared, PlanAsked
-from privgp.server.functions import FunctionAsked, PathsAsked
+from privgp.server.store.functions import FunctionAsked, PathsAsked
 from privgp.tables.kinds import KINDS
 from tests.adversary.mechanisms import ROWS
 from tests.adversary.replay.command import COMMANDS

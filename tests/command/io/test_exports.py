@@ -86,6 +86,7 @@ def test_a_geotiff_has_the_numbers_of_the_grid_north_upwards(folder):
         places = [*zip(rows["lon"], rows["lat"], strict=True)]
         found = np.array([*file.sample(places)])
     np.testing.assert_allclose(found[:, 0], rows["mean"])
+    np.testing.assert_array_equal(found[:, 4], rows["near_data"])
     assert 0.0 < found[:, 4].mean() < 1.0
 
 

@@ -86,7 +86,7 @@ def test_a_plan_says_what_it_wrote(tmp_path: Path, visits: Path) -> None:
     assert_refused(run(*line), "exists already", "--force")
     assert run(*line, "--force").code == 0
     records = instead([*line, "--force"], KINDS["records"])
-    assert "contains noisy sums of the records" in run(*records).out
+    assert "contains what was declared" in run(*records).out
 
 
 @pytest.mark.usefixtures("nothing_is_spent")
@@ -180,3 +180,16 @@ def test_a_plan_file_holds_no_output(tmp_path: Path, ending: str) -> None:
         assert run("plan", data, *INPUTS, *BUDGET, *QUICK, "-o", path).code == 0
         files.append(path.read_bytes())
     assert files[0] == files[1]
+
+
+def test_a_plan_names_its_output_and_is_refused_for_another(tmp_path: Path, visits: Path) -> None:
+    path, page = tmp_path / "v.plan", tmp_path / "v.html"
+    line = ["plan", visits, *INPUTS, *BUDGET, *QUICK, "-o", path]
+    assert run(*line, "--output", "cost").code == 0
+    assert "Outputs: cost." in run("inspect", path).out
+    assert run("certificate", path, "-o", page).code == 0
+    assert "<th>Private output</th><td>cost</td>" in page.read_text("utf-8")
+    other = run(
+        "release", visits, "--plan", path, "--output", "smoker", "-o", tmp_path / "r.privgp"
+    )
+    assert_refused(other, "v.plan' is for --output cost.")

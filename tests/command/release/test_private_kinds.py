@@ -83,7 +83,7 @@ def test_the_command_releases_what_python_does(tmp_path: Path, inputs: str, endi
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--dates", "when"], "one range for each input that has bounds, 'when' and 'lat'"),
+        (["--dates", "when"], "one range for each of 'when' and 'lat'"),
         (["--dates", "when", "--x-bounds", "lat=51:52"], "'when' and 'lat'"),
         (["--dates", "when", "--x-bounds", "when=1:2,lat=51:52"], "--x-bounds must be such as"),
         (["--dates", "when", "--x-bounds", "when=2024-01-01,lat=51:52"], "--x-bounds must be"),
@@ -97,7 +97,7 @@ def test_the_command_releases_what_python_does(tmp_path: Path, inputs: str, endi
                 "--x-bounds",
                 "when=2024-01-01:2024-12-31,lat=51:52",
             ],
-            "private ones must be in ISO 8601",
+            "write private ones as 2024-12-31",
         ),
         (["--categories", "when", "--x-bounds", "51", "52"], "levels of the private column 'when'"),
         (["--categories", "when=a", "--x-bounds", "when=1:2,lat=51:52"], "'lat'"),

@@ -9,7 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp.gp.inference.evidence import Bending, fit
-from privgp.gp.inference.many import noise_variance, sample
+from privgp.gp.inference.learning import noise_variance, sample
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from tests.gp.sums import sums_of_parts

@@ -17,9 +17,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from privgp.gp.changes import Cell, Change
 from privgp.gp.inference import learning
 from privgp.gp.inference.evidence import condition, fit
-from privgp.gp.inference.learning import learn
+from privgp.gp.inference.learning import learn, thin_weights
 from privgp.gp.inference.posterior import posterior
-from privgp.gp.inference.proposals import thin_weights
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior, prior_about
 

@@ -10,8 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from privgp.gp.inference.evidence import condition
-from privgp.gp.inference.learning import MANY, learn
-from privgp.gp.inference.many import noise_variance, sample
+from privgp.gp.inference.learning import MANY, learn, noise_variance, sample
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, prior_about
 from tests.gp.sums import sums_of_parts

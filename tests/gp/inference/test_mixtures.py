@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
-from privgp.gp.inference.mixtures import Mixture
+from privgp.gp.inference.posterior import Mixture
 
 LEVELS = (0.001, 0.05, 0.5, 0.95, 0.999)
 

@@ -44,7 +44,7 @@ def test_a_given_kernel_is_not_changed_by_what_becomes_of_the_signal():
         (RBF(1.0), 0.0, "positive and finite"),
         (RBF(1.0), np.inf, "positive and finite"),
         (RBF(1.0), np.nan, "positive and finite"),
-        ("rbf", 1.0, "not supported"),
+        ("rbf", 1.0, "must be a kernel"),
     ],
     ids=str,
 )

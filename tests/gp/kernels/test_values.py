@@ -87,7 +87,7 @@ def test_only_differences_of_inputs_matter(shift, scale):
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (CompoundKernel([RBF(1.0)]), "not supported"),
+        (CompoundKernel([RBF(1.0)]), "must be a kernel"),
         (RBF(1.0) * DotProduct(0.0), "sigma_0 must be positive"),
         (Exponentiation(WhiteKernel(1.0), 2.0), "WhiteKernel inside another kernel"),
         (RBF(1.0) * WhiteKernel(1.0), "inside a product"),

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from privgp import PrivateGPRegressor, audit, compose, load, load_plan
-from privgp.gp.inference.mixtures import Mixture
+from privgp.gp.inference.posterior import Mixture
 from privgp.release.certificate import certificate, page
 from privgp.release.rates import MOST, CountMixture, RateMixture
 from tests.plans import with_part

@@ -12,7 +12,7 @@ from privgp import PrivateGPRegressor
 from privgp.plan.bins.bins import Bins
 from privgp.release.certificate import certificate, page
 from privgp.vault.measure import exact
-from privgp.vault.people import shares
+from privgp.vault.validate import shares
 
 MODEL = PrivateGPRegressor(
     protect="records", x_bounds=(0, 1), y_bounds=(-1, 1), epsilon=1.0, delta=1e-5, random_state=0

@@ -22,8 +22,7 @@ from privgp.plan.bins.build import (
     design_models,
 )
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
-from privgp.plan.build import Budget, Question
-from privgp.plan.inputs.start import initial_priors
+from privgp.plan.build import Budget, Question, initial_priors
 from privgp.privacy.noise import LAPLACE, gaussian_noise
 from privgp.vault.measure import exact as without_noise
 

@@ -139,9 +139,9 @@ def bounds_by_name(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, s
         names = bounded[: len(entries)] + ["?"] * (len(entries) - len(bounded))
     if sorted(names) != sorted(bounded):
         raise Refusal(
-            "--x-bounds must have one range for each input that has bounds, "
-            f"{list_names(bounded)}: bounds that the private inputs are known to lie in, chosen without "
-            "looking at them."
+            f"--x-bounds must have one range for each of {list_names(bounded)}, such as age=0:90: "
+            "where the private inputs are known to lie, chosen without looking at them. A category needs no "
+            "range: declare its levels with --categories."
         )
     given = dict(zip(names, (said for *_, said in entries), strict=True))
     return {name: _ends(given[name], kinds[name]) for name in bounded}

@@ -75,7 +75,7 @@ class ReleaseDocument:
         charged = []
         if "ledger" in facts:
             entry, dataset = facts["ledger"]["entry"], facts["ledger"]["dataset"]
-            charged = ["", f"Charged to '{dataset}' as entry {entry} of the holder's ledger."]
+            charged = ["", f"Charged to '{dataset}' as entry {entry} of the custodian's ledger."]
         return [
             release.guarantee.describe(),
             "",
@@ -117,8 +117,9 @@ class PlanDocument:
     def describe(self) -> list[str]:
         facts = self.facts()
         columns = [f"Inputs: {'; '.join(facts['columns']) or 'without names'}."]
-        for what in ("groups", "exposure"):
-            columns += [f"{what.capitalize()}: {facts[what]}."] if facts[what] else []
+        for what in ("outputs", "groups", "exposure", "weights"):
+            told = facts[what] if isinstance(facts[what], str) else ", ".join(facts[what] or ())
+            columns += [f"{what.capitalize()}: {told}."] if told else []
         return [
             f"A plan, hash {facts['hash']}. Nothing has been spent.",
             "",

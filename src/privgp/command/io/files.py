@@ -102,7 +102,7 @@ def check_destination(path: Path, endings: Sequence[str], *, force: bool | None)
             or_force = "" if force is None else ", or --force to replace it"
             raise Refusal(f"'{path}' exists already: give another name{or_force}.")
         if not path.parent.is_dir():
-            raise Refusal(f"The folder '{path.parent}' does not exist.")
+            raise Refusal(f"The folder '{path.parent}' does not exist: make it first.")
         # Asking for permission is not enough: read-only disks and superusers answer wrongly.
         with part_beside(path):
             pass
@@ -116,10 +116,10 @@ def check_readable(path: Path, endings: Sequence[str]) -> None:
         if path.is_dir():
             raise Refusal(f"'{path}' is a folder, not a file.")
         if not path.exists():
-            raise Refusal(f"The file '{path}' does not exist.")
+            raise Refusal(f"The file '{path}' does not exist: check its name and folder.")
         with path.open("rb") as file:
             if not file.read(1):
-                raise Refusal(f"The file '{path}' is empty.")
+                raise Refusal(f"The file '{path}' is empty: save it again.")
 
 
 def _instead(path: Path, endings: Sequence[str]) -> str:

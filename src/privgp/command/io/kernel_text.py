@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import (
 from privgp.command.errors import Refusal, refuse_on
 from privgp.gp.kernels.evaluate import split_noise
 from privgp.gp.kernels.registry import NOTATIONS, fold, notation_of, parts
-from privgp.plan.inputs.start import SIGNAL_SHARE
+from privgp.plan.build import SIGNAL_SHARE
 
 LONGEST_TEXT, MOST_PARTS = 1000, 100
 SMALLEST, LARGEST = 1e-50, 1e50

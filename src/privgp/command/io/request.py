@@ -31,7 +31,7 @@ from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.fit import with_column_names
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.parameters import MadeFor, Parameters
-from privgp.plan.plan import Plan, load_plan
+from privgp.plan.plan import Plan, load_plan, output_columns
 from privgp.plan.wording import bounds_advice, budget_advice
 from privgp.privacy.budget import check_budget
 from privgp.question.outcomes import BY_LIKELIHOOD
@@ -218,18 +218,17 @@ class Request(Readable):
             if getattr(self, name) == "":
                 raise Refusal(f"--{name} must name a column.")
         outcome.check(self.output_names, self.missing)
-        planned = None if self.plan is None else self.plan.output_names
-        if planned is not None and [*planned] != self.output_names:
-            raise Refusal(
-                f"'{self.plan_path}' is for the outputs {','.join(planned)}, in this order."
-            )
+        planned = [] if self.plan is None else output_columns(self.plan)
+        if planned and planned != self.output_names:
+            order = ", in this order" if len(planned) > 1 else ""
+            raise Refusal(f"'{self.plan_path}' is for --output {','.join(planned)}{order}.")
         if self.inputs_are_private:
             declared = self.private_inputs()
             with refuse_questions():
                 checked_domain(self.domain() if declared is None else declared.domain)
             if self.date_format is not None:
                 raise Refusal(
-                    "--date-format is for public dates: private ones must be in ISO 8601."
+                    "--date-format is for public dates: write private ones as 2024-12-31 in the table."
                 )
         if self.scheduler is not None and "://" not in self.scheduler:
             raise Refusal("--scheduler must be an address such as tcp://host:8786.")
@@ -265,10 +264,11 @@ class Request(Readable):
 
     def with_column_names(self, plan: Plan) -> Plan:
         """The plan with the names of its columns."""
-        named = self.groups, self.exposure, self.weights
-        made = with_column_names(plan, tuple(self.input_names), *named)
-        names = tuple(self.output_names)
-        return replace(made, output_names=names) if len(names) > 1 else made
+        names, several = tuple(self.output_names), len(self.output_names) > 1
+        others = {"exposure": self.exposure, "weights": self.weights}
+        others |= {"output": None if several or not names else names[0]}
+        made = with_column_names(plan, tuple(self.input_names), self.groups, **others)
+        return replace(made, output_names=names) if several else made
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,7 +161,7 @@ def _shortly(column: pl.Series) -> pl.Series:
 def write_page(release: Release, path: Path, name: str, label: str | None) -> None:
     """The same view as the server's page, in one file. ``name``: its title; ``label``: the output's."""
     from privgp.server.errors import Refused
-    from privgp.server.views.published import render_release
+    from privgp.server.views.exports import render_release
 
     try:
         text = render_release(release, label or release.label(""), name)

@@ -40,7 +40,7 @@ from privgp.models.rows.updates import (
 )
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.plan import Plan
-from privgp.privacy.guarantee import Guarantee
+from privgp.release.certificate.wording import at_most, error_unit
 from privgp.storage.parts import part_beside
 from privgp.tables.cells import Kinds
 from privgp.types import Array, UserData
@@ -138,17 +138,18 @@ def guard_budget(epsilon: float, delta: float) -> Iterator[list[Path]]:
         raise Failure(f"{stop_phrase(problem)} after {what}; {spent}") from None
 
 
-def spent_sentence(promised: Guarantee, plan: Plan | None) -> str:
+def spent_sentence(model: Published) -> str:
     """What was spent, what that means for one person, and the error to expect."""
-    right = 50.0 + 50.0 * promised.delta_at(0.0)
+    promised, plan = model.guarantee_, vars(model).get("plan_")
+    right = at_most(50.0 + 50.0 * promised.delta_at(0.0))
     said = (
         f"Spent: epsilon = {promised.epsilon:g}, delta = {promised.delta:g}. Anyone who has to guess which of "
-        f"two values is true is right at most {np.ceil(right):.0f}% of the time; a coin toss is right 50%."
+        f"two values is true is right at most {right}% of the time; a coin toss is right 50%."
     )
     if plan is None:
         return said
     errors = ", ".join(f"{each:.4g}" for each in np.atleast_1d(plan.expected_error()))
-    return f"{said} Expected error: {errors} {plan.error_unit}."
+    return f"{said} Expected error: {errors} {error_unit(plan.error_unit, vars(model).get('output_'))}."
 
 
 Further = tuple[float, float] | None  # a further budget for the same rows; None for new people

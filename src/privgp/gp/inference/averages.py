@@ -10,8 +10,7 @@ from scipy.linalg import cholesky
 from scipy.sparse import csr_array
 
 from privgp.gp.changes import values
-from privgp.gp.inference.mixtures import Mixture
-from privgp.gp.inference.posterior import Posterior
+from privgp.gp.inference.posterior import Mixture, Posterior
 from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array, Integers
 

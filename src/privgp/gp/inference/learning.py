@@ -7,18 +7,19 @@ every draw the function may bend: in a few places it may change as its kernel do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+from scipy.special import gammaln, logsumexp, ndtri
+from scipy.stats import chi2, qmc
 
 from privgp.gp.changes import list_changes, values
-from privgp.gp.inference.evidence import Bending, condition
-from privgp.gp.inference.many import learn_many
-from privgp.gp.inference.proposals import Proposal, climb, start_from, starts, thin_weights
+from privgp.gp.inference.evidence import Bending, Fit, condition, fit
 from privgp.gp.kernels.evaluate import mean_variance
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -198,3 +199,284 @@ def _alone(bending: Bending, prior: Prior, peak: Proposal, shares: Array) -> _Al
         shares
     )
     return _Alone(logs.max(axis=0), tried[int(np.argmax(logs.max(axis=1)))])
+
+
+TAIL = 6.0  # degrees of freedom of the draws: heavier than the Laplace approximation
+FAR_OUT = 30.0  # standard deviations of the prior: nothing plausible lies there
+STEP = 1e-3  # of differences between slopes
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Where hyperparameters are drawn from: a Student-t about ``z``, of the precision that ``curvature`` finds
+    when it is asked for."""
+
+    z: Array
+    curvature: Callable[[], Array]
+
+    @cached_property
+    def precision(self) -> Array:
+        return self.curvature()
+
+    def draws(self, count: int, seed: int) -> Array:
+        """Draws on a fixed low-discrepancy set."""
+        size = len(self.z)
+        if size == 0:
+            return self.z[None, :]
+        uniform = qmc.Halton(size + 1, scramble=True, rng=np.random.default_rng(seed)).random(count)
+        uniform = np.clip(uniform, 1e-6, 1 - 1e-6)
+        spherical = ndtri(uniform[:, :size])
+        spherical *= np.sqrt(TAIL / chi2.ppf(uniform[:, size], TAIL))[:, None]
+        values, vectors = np.linalg.eigh(self.precision)
+        return np.asarray(self.z + spherical @ (vectors / np.sqrt(values)).T)
+
+    def log_density(self, z: Array) -> Array:
+        """Over the constant of a standard normal density of as many numbers, and up to a constant that all
+        proposals share."""
+        away, size = z - self.z, len(self.z)
+        squares = np.einsum("ij,jk,ik->i", away, self.precision, away)
+        log_det = float(np.linalg.slogdet(self.precision)[1])
+        constant = float(gammaln(0.5 * (TAIL + size))) - 0.5 * size * np.log(0.5 * TAIL)
+        return np.asarray(constant + 0.5 * log_det - 0.5 * (TAIL + size) * np.log1p(squares / TAIL))
+
+
+def climb(
+    functionals: Functionals,
+    measurement: Measurement,
+    prior: Prior,
+    starts: Sequence[Array],
+    changes: Array | None = None,
+) -> Proposal:
+    """The best hyperparameters from these starts, with the curvature there."""
+    nodes = prior.start.input_map(functionals.nodes)
+    count = len(prior.centre) - prior.noise_free
+
+    def explain(z: Array, spread: float | None = None, gradient: bool = False) -> tuple[float, Fit]:
+        model = prior.at(z)
+        result = fit(
+            functionals,
+            measurement,
+            model.kernel,
+            model.noise_variance,
+            nodes,
+            gradient=gradient,
+            energy_variance=spread,
+            changes=changes,
+        )
+        return result.log_evidence - 0.5 * float(z @ z), result
+
+    def slope(z: Array, spread: float) -> tuple[float, Array]:
+        value, result = explain(z, spread, True)
+        assert result.gradient is not None
+        inner = result.gradient if prior.noise_free else result.gradient[:count]
+        return value, prior.root.T @ inner - z
+
+    def descend(z: Array, spread: float, first: float) -> tuple[float, Array]:
+        if np.any(np.abs(z) > FAR_OUT):  # a steep first step: turn back before it overflows
+            return 1e300, np.zeros_like(z)
+        try:
+            value, inner = slope(z, spread)
+        except np.linalg.LinAlgError:
+            return 1e300, np.zeros_like(z)
+        return first - value, -inner  # about 0, so that units of y do not decide when to stop
+
+    best: tuple[float, Array, float] | None = None
+    # the variance of the energy is found anew on the way, if there is energy
+    legs = (37,) if measurement.energy is None else (12, 25)
+    for start in starts:
+        z = start
+        for steps in legs:
+            first, result = explain(z)
+            spread = result.energy_variance or 1.0
+            options = {"maxiter": steps, "ftol": 1e-6}
+            given = (spread, first)
+            z = minimize(descend, z, given, method="L-BFGS-B", jac=True, options=options).x
+        value, result = explain(z)
+        if best is None or value > best[0]:
+            best = value, z, result.energy_variance or 1.0
+    assert best is not None
+    value, z, spread = best
+
+    def curvature() -> Array:
+        steps, size = STEP * np.eye(prior.size), prior.size
+        rows = [slope(z - step, spread)[1] - slope(z + step, spread)[1] for step in steps]
+        return _at_least_prior(np.reshape(rows, (size, size)) / (2.0 * STEP))
+
+    return Proposal(z, curvature)
+
+
+def starts(size: int) -> list[Array]:
+    """The prior's centre, and shorter lengthscales with less noise."""
+    return [np.zeros(size), np.full(size, -0.8)] if size else [np.zeros(0)]
+
+
+def start_from(z: Array, prior: Prior, other: Prior) -> Array:
+    """Where to climb under another prior from a peak of this one, which has as many moves or fewer: further
+    moves stand before that of the noise variance."""
+    noise = int(prior.noise_free and other.noise_free)
+    count = len(z) - noise
+    return np.concatenate([z[:count], np.zeros(other.size - len(z)), z[count:]])
+
+
+def _at_least_prior(precision: Array) -> Array:
+    """Symmetrise and keep every direction between half the prior's precision and a sane maximum."""
+    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+    return np.asarray((vectors * np.clip(values, 0.5, 1e8)) @ vectors.T)
+
+
+def thin_weights(weights: Array, count: int) -> Iterator[tuple[int, float]]:
+    """About ``count`` indices that represent all: the heavy ones, and a systematic sample of the
+    others, which share their weight equally."""
+    heavy = weights >= 1.0 / count
+    for i in np.flatnonzero(heavy):
+        yield int(i), float(weights[i])
+    light = np.flatnonzero(~heavy)
+    rest = np.cumsum(weights[light])
+    if len(light) and rest[-1] > 0.0:
+        number = max(1, round(float(rest[-1]) * count))
+        steps = rest[-1] * (np.arange(number) + 0.5) / number
+        picked, times = np.unique(light[np.searchsorted(rest, steps)], return_counts=True)
+        for i, n in zip(picked, times, strict=True):
+            yield int(i), float(n * rest[-1] / number)
+
+
+FIRST, SECOND = 160, 400  # numbers on which priors are compared, and on which the best are learned
+RUNS = 5  # of neighbouring numbers, into which samples of them are divided
+DRAWS_OF_MANY = 16  # of the hyperparameters, about the best of every prior that is left
+MODELS_OF_MANY = 8  # the approximate number of models that are kept
+TOO_UNLIKELY = 6.0  # of log evidence below the best: a prior that far is left out
+LEAST_NOISE = 1e-3  # of the prior's noise variance
+
+
+def learn_many(
+    functionals: Functionals, measurement: Measurement, priors: Sequence[Prior]
+) -> tuple[Hyperparameters, ...]:
+    """Weighted models, most plausible first, from many measured numbers, where the data speak.
+
+    Hyperparameters are learned on some hundred of the numbers. The most plausible models are then
+    conditioned on all numbers and weighted by the evidence of all. The variance of outputs about the
+    function follows from the measured sum of squares. Laplace noise counts by its standard deviation.
+    """
+    numbers = replace(measurement, is_laplace=False, energy=None)
+    some, first = sample(functionals, numbers, FIRST), _with_noise(priors[0])
+    top = climb(*some, first, starts(first.size))
+    noise = noise_variance(functionals, measurement, first.at(top.z))
+    held = [_with_noise(prior, noise) for prior in priors]
+    tried = [climb(*some, prior, [start_from(top.z, first, prior)]) for prior in held]
+    values = np.array(
+        [_log_posterior_of_many(*some, p, t.z) for p, t in zip(held, tried, strict=True)]
+    )
+    left = [i for i in np.argsort(-values) if values[i] > values.max() - TOO_UNLIKELY]
+    some = sample(functionals, numbers, SECOND)
+    models, logs = [], []
+    for i in left:
+        prior = held[i]
+        peak = climb(*some, prior, [tried[i].z])
+        draws = np.vstack([peak.z[None, :], peak.draws(DRAWS_OF_MANY, 1 + int(i))])
+        for z in draws:
+            models.append(prior.at(z))
+            logs.append(
+                _log_posterior_of_many(*some, prior, z) - float(peak.log_density(z[None, :])[0])
+            )
+    weights = np.exp(logs - logsumexp(logs))
+    return _weigh_by_all(functionals, measurement, models, weights)
+
+
+def sample(f: Functionals, measurement: Measurement, count: int) -> tuple[Functionals, Measurement]:
+    """About ``count`` of the measured numbers, with the nodes that they are about.
+
+    Neighbours stand together, so runs of them are taken: a function shows there how rough it is.
+    """
+    if len(f.weights) <= count:
+        return f, measurement
+    firsts = np.linspace(0, len(f.weights) - count // RUNS, RUNS).astype(np.int64)
+    chosen = np.unique(firsts[:, None] + np.arange(count // RUNS))
+    nodes = np.flatnonzero(np.any(f.weights[chosen] != 0.0, axis=0))
+    square = np.ix_(chosen, chosen)
+    some = replace(
+        f,
+        nodes=f.nodes[nodes],
+        weights=f.weights[np.ix_(chosen, nodes)],
+        noise_gram=f.noise_gram[square],
+        residual_gram=f.residual_gram[square],
+        energy_gram=f.energy_gram[np.ix_(nodes, nodes)],
+        energy_cross=f.energy_cross[np.ix_(nodes, chosen)],
+        energy_noise_gram=f.energy_noise_gram[square],
+        fixed_gram=None if f.fixed_gram is None else f.fixed_gram[square],
+        energy_centre=None if f.energy_centre is None else f.energy_centre[nodes],
+        common=None if f.common is None else f.common[chosen],
+    )
+    flags = tuple(map(bool, measurement.laplace[chosen]))
+    return some, replace(measurement, values=measurement.values[chosen], is_laplace=flags)
+
+
+def noise_variance(f: Functionals, measurement: Measurement, model: Hyperparameters) -> float:
+    """The variance of an output about the function that explains the measured sum of squares."""
+    if measurement.energy is None:
+        return model.noise_variance
+    for _ in range(2):
+        numbers = replace(measurement, is_laplace=False)
+        K = model.smooth(f.nodes)
+        given = condition(f, numbers, model, K)
+        AK = f.carry(K)
+        half = solve_triangular(given.factor, AK, lower=True, check_finite=False)
+        mean = AK.T @ given.solved
+        if f.energy_centre is not None:
+            mean = mean - f.energy_centre
+        explained = float(mean @ f.energy_gram @ mean)
+        explained += float(np.vdot(f.energy_gram, K)) - float(np.vdot(f.energy_of(half), half))
+        found = (measurement.energy - explained) / f.energy_total
+        model = replace(model, noise_variance=max(found, LEAST_NOISE * model.noise_variance))
+    return model.noise_variance
+
+
+def _with_noise(prior: Prior, noise: float | None = None) -> Prior:
+    """The prior with this noise variance, or with its own one, which is not free."""
+    noise = prior.start.noise_variance if noise is None else noise
+    count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
+    return Prior(
+        start=replace(
+            prior.start, noise_variance=noise if prior.noise_free else prior.start.noise_variance
+        ),
+        centre=prior.centre[:count],
+        root=prior.root[:count, :moves],
+        noise_free=False,
+    )
+
+
+def _log_posterior_of_many(
+    f: Functionals, measurement: Measurement, prior: Prior, z: Array
+) -> float:
+    model = prior.at(z)
+    nodes = prior.start.input_map(f.nodes)
+    try:
+        found = fit(f, measurement, model.kernel, model.noise_variance, nodes)
+    except np.linalg.LinAlgError:
+        return -np.inf
+    return found.log_evidence - 0.5 * float(z @ z)
+
+
+def _weigh_by_all(
+    f: Functionals, measurement: Measurement, models: Sequence[Hyperparameters], weights: Array
+) -> tuple[Hyperparameters, ...]:
+    """The few that represent all, weighted by the evidence of all numbers."""
+    numbers = replace(measurement, is_laplace=False, energy=None)
+    some = sample(f, numbers, SECOND)
+    kept, logs = [], []
+    for i, weight in thin_weights(weights, MODELS_OF_MANY):
+        model, more = models[i], 0.0
+        if some[0] is not f:
+            try:
+                whole = condition(f, numbers, model).log_evidence
+                more = whole - condition(*some, model).log_evidence
+            except np.linalg.LinAlgError:  # the budget is spent, so the others must do
+                continue
+        kept.append(model)
+        logs.append(np.log(weight) + more)
+    if not kept:
+        return (replace(models[int(np.argmax(weights))], weight=1.0),)
+    shares = np.exp(np.array(logs) - logsumexp(logs))
+    best = [(m, s) for m, s in zip(kept, shares, strict=True) if s > 1e-3]
+    total = sum(s for _, s in best)
+    found = (replace(model, weight=float(share / total)) for model, share in best)
+    return tuple(sorted(found, key=lambda model: -model.weight))

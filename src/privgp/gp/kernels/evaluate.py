@@ -271,7 +271,7 @@ def variance(kernel: Kernel) -> float:
     if found is None:
         raise ValueError(
             "kernel has a variance that varies with the input, which is not available here: use "
-            "kernels of one variance, such as RBF, Matern or VaryingLengthscale."
+            "kernels of one variance, such as RBF and Matern."
         )
     return found
 

@@ -6,7 +6,7 @@ RBF and, with one input, for Matern 1/2, 3/2, 5/2: with ``G'' = k``, ``G(0) = G'
 
     w v mean k = G(b - c) - G(a - c) - G(b - d) + G(a - d)   for x in [a, b], z in [c, d],
 
-of widths w, v. Everything else is integrated numerically: see privgp.gp.kernels.quadrature.
+of widths w, v. Everything else is integrated numerically.
 """
 
 from __future__ import annotations

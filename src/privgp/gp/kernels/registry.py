@@ -78,8 +78,8 @@ def row_of(kernel: object) -> KernelKind | GeneralKind:
         return kind
     if not isinstance(kernel, Kernel) or isinstance(kernel, CompoundKernel):
         raise ValueError(
-            f"kernel {type(kernel).__name__} is not supported: give a kernel of scikit-learn for one "
-            "function."
+            f"kernel must be a kernel of scikit-learn for one function, such as RBF(5.0), got "
+            f"{type(kernel).__name__}."
         )
     return ANY
 
@@ -224,7 +224,7 @@ def kernel_from(value: object, depth: int = 0) -> Kernel:
     return kernel
 
 
-def _numbers(value: Any, name: str, axes: int) -> Array:
+def _numbers(value: object, name: str, axes: int) -> Array:
     """An array of finite numbers with this many axes, one or two."""
     rows = items(value, name, least=1)
     if axes > 1:

@@ -122,7 +122,7 @@ class VaryingLengthscale(NormalizedKernelMixin, Kernel):  # type: ignore[misc]
             out[first : first + step] = weights @ logs / weights.sum(axis=1)
         return np.exp(out)
 
-    def lengthscales(self, X: Any) -> Array:
+    def lengthscales(self, X: object) -> Array:
         """The lengthscale at every row of X: (rows,), or (rows, inputs) with one per input."""
         f = self.relative(np.asarray(X, dtype=float))
         return (
@@ -131,7 +131,7 @@ class VaryingLengthscale(NormalizedKernelMixin, Kernel):  # type: ignore[misc]
             else (f[:, None] * np.asarray(self.length_scale, dtype=float))
         )
 
-    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+    def __call__(self, X: object, Y: object = None, eval_gradient: bool = False) -> Any:
         """K(X, Y), and by request its gradient by the logarithm of ``length_scale``."""
         X = np.atleast_2d(np.asarray(X, dtype=float))
         Z = X if Y is None else np.atleast_2d(np.asarray(Y, dtype=float))

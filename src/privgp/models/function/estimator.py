@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from privgp.gp.arithmetic import threads_for
 from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.gp.kernels.proved import rounding_error
-from privgp.gp.kernels.registry import kernel_tree
+from privgp.gp.kernels.registry import KERNELS, kernel_tree
 from privgp.gp.priors import collapse
 from privgp.gp.smoothers import choose_nodes
 from privgp.ledger.account import Account
@@ -40,8 +40,7 @@ from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
 from privgp.question.outcomes import has_private_inputs
 from privgp.types import Array, Bounds, Column, Integers, Pair, RandomState, Table
-from privgp.vault.states.files import FUNCTIONS
-from privgp.vault.states.kept import Kept
+from privgp.vault.states.kept import Kept, StateCodec
 from privgp.vault.states.outputs import OutputsContents, first_draws
 from privgp.vault.states.records import RecordsContents, first_record_draws
 from privgp.vault.validate import seal_inputs, seal_outputs
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FUNCTIONS = StateCodec(OutputsContents | RecordsContents, "function", KERNELS)
 MOST_RECORDS = 10_000
 LAZILY = "drawn where it is asked for, at most {:,} points"
 ONCE = "no draw is made twice: the state of the function is kept and never set back"

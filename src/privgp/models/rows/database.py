@@ -79,11 +79,11 @@ class DatabaseInputs(FileInputs):
 
 
 def _table_in_database(
-    given: Any,
+    given: object,
     names: tuple[str, ...],
     private: tuple[str, ...],
     groups: str | None,
-    columns: Any,
+    columns: object,
     exposure: str | None,
 ) -> Table:
     """Columns of a table in a database; see ``open_table``."""

@@ -325,7 +325,7 @@ def _only(table: Table) -> list[str]:
     return [*table.output.names]
 
 
-def columns_of(model: Published, table: Any) -> Mapping[str, Any]:
+def columns_of(model: Published, table: object) -> Mapping[str, Any]:
     """The columns of a table by their names."""
     if isinstance(table, Table) and not isinstance(table.inputs.files, Files):
         raise ValueError("PrivateGP takes tables in memory or in files: read the table first.")
@@ -347,7 +347,7 @@ def inputs_to_fit(model: Published, given: Mapping[str, object], names: Sequence
     return inputs_to_plan(model, given, names)
 
 
-def rows_in(given: Mapping[str, Any], names: Sequence[str]) -> int:
+def rows_in(given: Mapping[str, object], names: Sequence[str]) -> int:
     """The number of rows, which is all that a plan needs of private records."""
     if isinstance(given, FileColumns):
         return len(given.table.inputs)

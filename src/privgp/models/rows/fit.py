@@ -40,9 +40,15 @@ from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Integers, Table, UserData, added_field
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
-from privgp.vault.people import count_people, person_codes
 from privgp.vault.table import seal_rows
-from privgp.vault.validate import check_roles, column_names, person_ids, seal_inputs
+from privgp.vault.validate import (
+    check_roles,
+    column_names,
+    count_people,
+    person_codes,
+    person_ids,
+    seal_inputs,
+)
 from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
@@ -99,23 +105,19 @@ def from_inputs_alone(method: Method) -> Method:
 def bind_plan(model: Published, plan: Plan, rows: PublicRows) -> Plan:
     """The plan with what it was made for, and the fingerprint of that."""
     asked = model._parameters(rows.columns)
-    for sentence in [*budget_advice(plan), *bounds_advice(asked)]:
-        warnings.warn(sentence, UserWarning, stacklevel=3)
     made = plan.with_question(MadeFor(asked), _of(asked, plan, rows))
+    for sentence in [*budget_advice(made), *bounds_advice(asked)]:
+        warnings.warn(sentence, UserWarning, stacklevel=3)
     unit_of(made.parts[0])  # refuses rows that have no such unit
     return with_column_names(made, names_of(model))
 
 
 def with_column_names(
-    plan: Plan,
-    names: tuple[str, ...] | None,
-    groups: str | None = None,
-    exposure: str | None = None,
-    weights: str | None = None,
+    plan: Plan, names: tuple[str, ...] | None, groups: str | None = None, **others: str | None
 ) -> Plan:
+    """The plan with the names of its columns; ``others``: further fields of ``MadeFor``."""
     assert plan.made_for is not None
-    named = {"names": names, "groups": groups, "exposure": exposure, "weights": weights}
-    made = replace(plan.made_for, **named)  # type: ignore[arg-type]
+    made = replace(plan.made_for, names=names, groups=groups, **others)  # type: ignore[arg-type]
     return replace(plan, made_for=made)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from numbers import Integral
 from typing import Any
@@ -18,13 +19,33 @@ from privgp.tables.kinds import ColumnKinds
 from privgp.tables.table import Table, in_memory
 from privgp.types import Array, UserData
 
+# Beginnings of what scikit-learn says, and what we say instead.
+REFUSALS = {
+    "Input X contains NaN": "X has missing values (NaN): fill them in, or leave out their rows.",
+    "Expected 2D array": "X must have one row per record and one column per input. Reshape your data: "
+    "X.reshape(-1, 1) is one input, X.reshape(1, -1) is one record.",
+}
+
+
+@contextmanager
+def _plain_refusals() -> Iterator[None]:
+    """What scikit-learn refuses, in one or two sentences that quote no value."""
+    try:
+        yield
+    except ValueError as problem:
+        first = str(problem).partition(",")[0].partition(".")[0]
+        if first not in REFUSALS:
+            raise
+        raise ValueError(REFUSALS[first]) from None
+
 
 def rows_to_plan(model: Any, X: UserData) -> tuple[Any, Array]:
     """A model that knows what the columns of X are, and where its kernel has the rows."""
     table = Table.of(X)
     inputs = Inputs.of(table, model.columns)
     if inputs is None:
-        return model, check_array(as_frame(X), dtype=np.float64, estimator=model)
+        with _plain_refusals():
+            return model, check_array(as_frame(X), dtype=np.float64, estimator=model)
     asked = copy(model)
     asked.inputs_ = inputs
     return asked, inputs.locate_table(table)
@@ -36,7 +57,8 @@ def rows_to_fit(model: Any, X: UserData) -> Array:
     inputs = Inputs.of(table, model.columns)
     if inputs is None:
         model.inputs_ = None
-        return np.asarray(validate_data(model, as_frame(X), dtype=np.float64))
+        with _plain_refusals():
+            return np.asarray(validate_data(model, as_frame(X), dtype=np.float64))
     rows = inputs.locate_table(table)
     model.inputs_ = inputs
     remember(model, inputs.names if table is not None and table.named else None, rows.shape[1])
@@ -97,7 +119,8 @@ def rows_at(model: Any, X: UserData) -> Array:
     if model.inputs_ is None:
         X = as_frame(X, model)
         numbers_only(model, X)
-        return np.asarray(validate_data(model, X, reset=False, dtype=np.float64))
+        with _plain_refusals():
+            return np.asarray(validate_data(model, X, reset=False, dtype=np.float64))
     return np.asarray(model.inputs_.locate_table(X))
 
 
@@ -122,7 +145,7 @@ def as_frame(X: UserData, model: object = None) -> Any:
     return pl.DataFrame(numbers)
 
 
-def _known(model: Any, table: Table) -> Sequence[str]:
+def _known(model: object, table: Table) -> Sequence[str]:
     """The names that a model knows its columns by, all of which the table has."""
     names: Sequence[str] | None = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -136,7 +159,7 @@ def _known(model: Any, table: Table) -> Sequence[str]:
     return names
 
 
-def numbers_only(model: Any, X: UserData) -> None:
+def numbers_only(model: object, X: UserData) -> None:
     """Refuse a public table with other columns than numbers, for models that would misread them."""
     if Inputs.of(Table.of(X), None) is not None:
         raise ValueError(

@@ -32,12 +32,11 @@ from privgp.models.rows.fit import (
     row_count,
 )
 from privgp.models.rows.tables import rows_at
-from privgp.plan.build import Question
+from privgp.plan.build import Question, initial_priors
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.noise_aware import design_models, several_scales
 from privgp.plan.designs.stages import Stages, check_shares, information_share, share_out
 from privgp.plan.inputs.arguments import Beside, Exposures, check_bounds
-from privgp.plan.inputs.start import initial_priors
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.release.learn import fingerprints, sums_of, weights_mark
@@ -52,8 +51,7 @@ from privgp.release.spendings import (
     places,
 )
 from privgp.types import Array, Column, Integers, Table, UserData
-from privgp.vault.people import count_people
-from privgp.vault.validate import person_ids
+from privgp.vault.validate import count_people, person_ids
 from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:
@@ -112,7 +110,7 @@ class PublicInputs:
     def count(self) -> int:
         return len(self.planned)
 
-    def given(self, model: Published, groups: Any) -> Given | Tallied:
+    def given(self, model: Published, groups: object) -> Given | Tallied:
         """The rows that a plan is made for."""
         return self.rows
 
@@ -217,7 +215,7 @@ class PrivateRecords:
         rows = row_count(X)
         return cls(rows, None if groups is None else count_people(groups, rows))
 
-    def given(self, model: Published, groups: Any) -> Given:
+    def given(self, model: Published, groups: object) -> Given:
         """The rows that a plan is made for."""
         return private_count(model, self.planned, groups)
 
@@ -380,7 +378,7 @@ def measure_tally(
 
 
 def measure_rows(
-    model: Published, rows: Rows, data: Sealed, groups: Any, budget: tuple[float, float] | None
+    model: Published, rows: Rows, data: Sealed, groups: object, budget: tuple[float, float] | None
 ) -> None:
     """The same for rows that are known, and outcomes that the vault holds."""
     if (rows.people is None) != (model._released.spent[0].people is None):

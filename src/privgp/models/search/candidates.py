@@ -11,9 +11,8 @@ from sklearn.model_selection import ParameterGrid
 from privgp.gp.priors import Hyperparameters
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.spending import has_private_rows
-from privgp.plan.build import Question
+from privgp.plan.build import Question, initial_priors
 from privgp.plan.inputs.arguments import check_bounds
-from privgp.plan.inputs.start import initial_priors
 from privgp.question.parameters import BY_NAME, RECONSTRUCTIONS
 from privgp.types import Array
 from privgp.vault.scores import Loss, make_loss
@@ -115,7 +114,7 @@ def check_names(names: Iterable[str]) -> None:
 
 
 def models_of(
-    estimator: PrivateGPRegressor, params: Sequence[dict[str, Any]], X: Array
+    estimator: PrivateGPRegressor, params: Sequence[dict[str, object]], X: Array
 ) -> list[Hyperparameters]:
     """The kernel and noise variance of every candidate, as its ``fit`` would start with."""
     bounds, models = check_bounds("y_bounds", estimator.y_bounds), []
@@ -142,7 +141,7 @@ def centre_of(models: Sequence[Hyperparameters]) -> Hyperparameters:
     return Hyperparameters(kernel, noise, middle.input_map)
 
 
-def _form(kernel: Kernel) -> tuple[Any, ...]:
+def _form(kernel: Kernel) -> tuple[object, ...]:
     """The names of its hyperparameters, and the kernel with all of them at 1."""
     values, names = kernel.get_params(), [each.name for each in kernel.hyperparameters]
     at_one = clone(kernel).set_params(**{name: np.ones_like(values[name]) for name in names})

@@ -29,7 +29,7 @@ from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, promise
 from privgp.privacy.protected import VALIDATION
-from privgp.types import Bounds, Column, RandomState, Table
+from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.scores import check_validation, score_sensitivity
 from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation
 
@@ -224,19 +224,19 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         return "\n".join(lines)
 
     @_if_model_has("predict")
-    def predict(self, X: Table, **options: Any) -> Any:
+    def predict(self, X: Table, **options: object) -> Any:
         """Predict at the rows of X with the chosen model, which gets the ``options``."""
         return self._best().predict(X, **options)
 
     @_if_model_has("predict_proba")
-    def predict_proba(self, X: Table) -> Any:
+    def predict_proba(self, X: Table) -> Array:
         """The probabilities of the chosen model at the rows of X."""
-        return self._best().predict_proba(X)
+        return np.asarray(self._best().predict_proba(X))
 
     @_if_model_has("decision_function")
-    def decision_function(self, X: Table) -> Any:
+    def decision_function(self, X: Table) -> Array:
         """The decision function of the chosen model at the rows of X."""
-        return self._best().decision_function(X)
+        return np.asarray(self._best().decision_function(X))
 
     @_if_model_has("transform")
     def transform(self, X: Table) -> Any:
@@ -244,9 +244,9 @@ class PrivateGridSearchCV(Search, MetaEstimatorMixin, BaseEstimator):  # type: i
         return self._best().transform(X)
 
     @_if_model_has("score")
-    def score(self, X: Table, y: Column) -> Any:
+    def score(self, X: Table, y: Column) -> float:
         """The score of the chosen model on public X and y; on private records it is not protected."""
-        return self._best().score(X, y)
+        return float(self._best().score(X, y))
 
     def _best(self) -> Any:
         check_is_fitted(self, "best_estimator_")

@@ -23,7 +23,7 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins, design_models
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
-from privgp.plan.build import Budget, Question
+from privgp.plan.build import Budget, Question, initial_priors
 from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.features import (
     SUPPORT,
@@ -34,7 +34,6 @@ from privgp.plan.features import (
     even_points,
     feature_functionals,
 )
-from privgp.plan.inputs.start import initial_priors
 from privgp.plan.kinds import Records, even_hypotheses
 from privgp.plan.labels import outcome_model
 from privgp.plan.part import Part

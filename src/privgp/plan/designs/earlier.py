@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -28,7 +28,9 @@ from privgp.plan.designs.noise_aware import Hypothesis, Weighed, design_models
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
+    from privgp.plan.choice import OfRecords
     from privgp.plan.part import Part
+    from privgp.plan.strategy import OutputSums
 
 MODELS = 6  # the approximate number of models that a measurement is chosen for
 DISAGREEMENTS = 8  # directions in which the models' means differ
@@ -113,7 +115,7 @@ class Earlier:
         measured = Measurement(
             np.zeros(len(plan.functionals.weights)), plan.measured_noise_std, None, 0.0
         )
-        strategy: Any = plan.strategy
+        strategy = cast("OutputSums", plan.strategy)
         both = self.known.with_another(
             plan.functionals, measured, self.priors[0].start, self.share_with(strategy)
         )
@@ -261,9 +263,9 @@ class EarlierRecords:
         own = plan.measured_noise_std
         std = np.sqrt(self.variance + 1.0 / (self.precision + own**-2.0))
         noise = plan.noise.with_size(plan.noise.size, float(std) / own)
-        strategy: Any = plan.strategy
-        strategy = replace(strategy, rows=strategy.rows + self.rows)
-        return replace(plan, strategy=strategy, noise=noise, earlier=None)
+        strategy = cast("OfRecords", plan.strategy)
+        more = replace(strategy, rows=strategy.rows + self.rows)
+        return replace(plan, strategy=more, noise=noise, earlier=None)
 
 
 def features(model: Hyperparameters, factor: Nystrom, X: Array) -> Array:

@@ -3,10 +3,11 @@
 Gaussian noise loses nothing: with shares s_k of ``mu^2`` all stages tell as much as one measurement.
 Pure epsilons add up, but information is proportional to their squares: ``sum s_k^2`` of it remains.
 
-Two stages within one fit: a share of the budget measures sums of outputs, as any plan does. From these
-numbers a curve f1 and the scatter of outputs about it are learned. The rest of the budget measures the
-same sums of the residuals ``y - f1(x)``, clipped to a few learned stds, so that one output moves a sum by
-twice that width and not by the whole declared range. Proof: docs/proofs/residuals.md.
+Two stages within one fit: a share of the budget measures sums of outputs, neighbouring ones added up, as
+it can distinguish fewer of them. From these numbers a curve f1 and the scatter of outputs about it are
+learned. The rest of the budget measures the sums of the residuals ``y - f1(x)``, clipped to a few learned
+stds, so that one output moves a sum by twice that width and not by the whole declared range. Proof:
+docs/proofs/residuals.md.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from privgp.gp.priors import NOISE_STD, Prior
-from privgp.plan.strategy import OutputSums, Strategy, noise_of
+from privgp.gp.arithmetic import add_rows, one_thread
+from privgp.gp.priors import NOISE_STD, Prior, spreads
+from privgp.plan.cells import halve
+from privgp.plan.strategy import OutputSums, noise_of
 from privgp.privacy.budget import check_budget, gaussian_epsilon, gaussian_multiplier
 from privgp.privacy.noise import GAUSSIAN, PURE, Noise
 from privgp.privacy.sensitivity import WHOLE
-from privgp.types import Within
+from privgp.types import Array, Integers, Within, added_field
 
 if TYPE_CHECKING:
     from privgp.plan.build import Budget, Question
@@ -115,9 +118,9 @@ def share_out(law: str, epsilon: float, delta: float, shares: Sequence[float]) -
 
 
 FIRST_SHARE = 0.25
-REACH = 2.5  # stds of the outputs about the first curve, at least
-REACHES = np.linspace(REACH, 6.0, 36)
-SMOOTHED = 0.5  # noise on the curve over that on the mean of a cell
+REACH = 2.5  # stds of the outputs about the first curve
+# How many neighbouring sums the first stage adds up, few or many as they are, and the least that it has.
+ADDED, ADDED_OF_MANY, MANY, LEAST_ADDED = 4, 8, 400, 8
 LEAST = 1000.0  # people times epsilon: below it the first curve tells too little
 WORTH_A_PASS = 0.9  # error over that of one stage for which many rows are read once more
 QUANTILES = np.linspace(-1.5, 1.5, 7)  # of the prior of the scatter, in its stds
@@ -133,20 +136,46 @@ class Residuals:
         The first stage's share of the budget.
     reach : float
         Residuals are clipped to this many learned stds.
+    groups : tuple of int, (measured,)
+        Sums of one group are added up in the first stage; none are where this is empty.
 
     """
 
     share: Annotated[float, Within(0.05, 0.95)] = FIRST_SHARE
     reach: Annotated[float, Within(1.0, 10.0)] = REACH
+    groups: tuple[int, ...] = added_field(())
+
+    def groups_of(self, sums: int) -> Integers:
+        """The group of every sum in the first stage, (sums,)."""
+        return np.array(self.groups, dtype=np.int64) if self.groups else np.arange(sums)
+
+    def fits(self, sums: int) -> bool:
+        """Whether these are groups of this number of sums, which a file may not have."""
+        groups = sorted(set(self.groups))
+        return not groups or (len(self.groups) == sums and groups == [*range(len(groups))])
+
+    def add_up(self, numbers: Array) -> Array:
+        """The first stage's numbers, from sums and what is measured besides, (numbers,)."""
+        sums = len(self.groups)
+        if not sums:
+            return numbers
+        return np.append(add_rows(numbers[:sums], self.groups_of(sums)), numbers[sums:])
+
+    def strategies(self, strategy: OutputSums) -> tuple[OutputSums, OutputSums]:
+        """What each stage measures."""
+        if not self.groups:
+            return strategy, strategy
+        return replace(strategy, matrix=add_rows(strategy.matrix, self.groups_of(0))), strategy
 
     def budgets(self, law: str, epsilon: float, delta: float) -> Budgets:
         """(epsilon, delta) of both stages, which compose to no more than the whole."""
         return share_out(law, epsilon, delta, (self.share, 1.0 - self.share))
 
-    def noises(self, strategy: Strategy, epsilon: float, delta: float) -> tuple[Noise, ...]:
+    def noises(self, strategy: OutputSums, epsilon: float, delta: float) -> tuple[Noise, ...]:
         """The noise of both stages, for numbers scaled to [-1, 1] in each."""
         budgets = self.budgets(strategy.law, epsilon, delta)
-        return tuple(noise_of(strategy, *budget) for budget in budgets)
+        each = zip(self.strategies(strategy), budgets, strict=True)
+        return tuple(noise_of(measured, *budget) for measured, budget in each)
 
     def width(self, std: float, most: float) -> float:
         """Where residuals are clipped. ``std``: learned, of outputs about the first curve; ``most``: half
@@ -179,22 +208,30 @@ class Residuals:
         return math.exp(0.5 * float(np.mean(logs)))
 
 
-def reach_for(noise: float, rows: float) -> float:
-    """How many stds residuals are clipped to, so that noise and what is cut off are least together.
+def neighbours(strategy: OutputSums, inputs: Array) -> tuple[int, ...]:
+    """The sums that the first stage adds up: the group of every sum, by where its rows are.
 
-    Outputs that are skewed like exponential ones lose ``exp(-r - 1)`` stds of their mean by clipping at r
-    stds. The more rows a sum holds, the less noise its mean has, and the more that counts.
+    A quarter of epsilon can distinguish that many fewer sums. What clipping cuts off everywhere
+    is told by the first stage alone: the fewer numbers it has, the less noise their total has.
 
     Parameters
     ----------
-    noise : float
-        Std of the second stage's noise on a sum of numbers in [-1, 1].
-    rows : float
-        How many outputs a sum holds.
+    strategy : OutputSums
+        What the second stage measures, every output in one sum.
+    inputs : array, (inputs, columns)
+        The distinct inputs, or parts of cells.
 
     """
-    left = np.square(SMOOTHED * noise / rows * REACHES) + np.exp(-2.0 * (REACHES + 1.0))
-    return float(REACHES[np.argmin(left)])
+    if strategy.law not in PURE:  # whose sums overlap
+        return ()
+    sums = len(strategy.matrix)
+    each = ADDED if sums < MANY else ADDED_OF_MANY
+    weights = strategy.matrix * strategy.per_input(strategy.row_weights)
+    with one_thread():  # the same groups, whatever the number of threads
+        places = weights @ inputs / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    return tuple(
+        halve(places / spreads(inputs), max(sums // each, min(sums, LEAST_ADDED))).tolist()
+    )
 
 
 def scatters_of(prior: Prior, half_width: float) -> list[float]:
@@ -204,7 +241,7 @@ def scatters_of(prior: Prior, half_width: float) -> list[float]:
 
 
 def residuals_for(
-    question: Question, budget: Budget, strategy: OutputSums, prior: Prior
+    question: Question, budget: Budget, strategy: OutputSums, prior: Prior, inputs: Array
 ) -> Residuals | None:
     """Two stages where they were asked for, or are expected to gain; None: one stage."""
     possible = (
@@ -217,17 +254,13 @@ def residuals_for(
     if question.residuals == "never" or not possible:
         return None
     people = float(strategy.rows if strategy.people_count is None else strategy.people_count)
-    whole, first = budget.noise_of(strategy), Residuals()
-    stages, each = (
-        first.noises(strategy, budget.epsilon, budget.delta),
-        people / len(strategy.matrix),
-    )
-    found = replace(first, reach=reach_for(stages[1].std, each))
+    found = Residuals(groups=neighbours(strategy, inputs))
     if question.residuals == "always":
         return found
     if not question.adapts or people * budget.epsilon < LEAST:
         return None
-    scatters = scatters_of(prior, question.half_width)
+    scatters, each = scatters_of(prior, question.half_width), people / len(strategy.matrix)
+    whole, stages = budget.noise_of(strategy), found.noises(strategy, budget.epsilon, budget.delta)
     noise, error = (found.noise_of_both(whole, stages, scatters, rows) for rows in (0.0, each))
     gains = noise < 1.0 and error < (1.0 if strategy.tally is None else WORTH_A_PASS)
     return found if gains else None

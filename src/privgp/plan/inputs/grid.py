@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.types import Array, Integers
+from privgp.types import Array, Booleans, Integers
 
 # Shares of the rows below the ends of straight lines along one input.
 SHARES = np.array([0.001, 0.01, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 0.99, 0.999])
@@ -175,7 +175,7 @@ class Limits:
 
     low: Array
     high: Array
-    whole: np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
+    whole: Booleans
 
     def __add__(self, other: Limits) -> Limits:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
@@ -188,7 +188,7 @@ class Limits:
         return cls(numbers.min(axis=0), numbers.max(axis=0), whole)
 
     @property
-    def few(self) -> np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]:
+    def few(self) -> Booleans:
         """Which inputs are whole numbers that have a cell each."""
         with np.errstate(over="ignore"):
             width = self.high - self.low

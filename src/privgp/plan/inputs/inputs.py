@@ -225,13 +225,19 @@ class Inputs:
         return np.split(numbers, np.cumsum([c.name_count for c in self.columns])[:-1], axis=1)
 
 
+def scale_widths(inputs: Inputs) -> tuple[int, ...]:
+    """How many neighbouring coordinates have one lengthscale, for every lengthscale."""
+    return tuple(c.width // c.scales for c in inputs.columns for _ in range(c.scales))
+
+
 def narrow_kernel(inputs: Inputs, kernel: Kernel) -> Kernel:
-    """The kernel with one lengthscale per column again."""
-    kernel, firsts = deepcopy(kernel), np.cumsum((0, *inputs.widths[:-1]))
+    """The kernel without lengthscales that repeat others: those of one column."""
+    widths = scale_widths(inputs)
+    kernel, firsts = deepcopy(kernel), np.cumsum((0, *widths[:-1]))
     for leaf in parts(kernel):
         scales = np.ravel(getattr(leaf, "length_scale", 1.0))
         if len(scales) == inputs.width > 1:
-            one = len(inputs.columns) == 1
+            one = len(widths) == 1
             leaf.length_scale = float(scales[0]) if one else scales[firsts]
     return kernel
 

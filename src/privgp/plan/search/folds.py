@@ -22,7 +22,7 @@ Split = tuple[Integers, Integers]
 LEAST_ROWS = 4  # of a block: two to learn from, two to predict
 
 
-def public_splits(cv: Any, X: Array, groups: Any = None) -> list[Split]:
+def public_splits(cv: object, X: Array, groups: object = None) -> list[Split]:
     """(train, test) row numbers of any scikit-learn splitter, number of folds, or list of splits.
     The splitter never sees outputs: one that needs them, such as StratifiedKFold, is refused. A
     number of folds shuffles by a fixed public seed and keeps the rows of a person together."""

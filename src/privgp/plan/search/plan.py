@@ -79,7 +79,7 @@ class _Interval:
     high: float
     log: bool
 
-    def value(self, u: float) -> Any:
+    def value(self, u: float) -> float:
         if not self.log:
             return self.low + (self.high - self.low) * float(u)
         value = math.exp(math.log(self.low) + (math.log(self.high) - math.log(self.low)) * float(u))
@@ -93,7 +93,7 @@ class _Interval:
 class _Listed:
     """A list: numbers by rank, so that equal steps are equally far; anything else one-hot."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     numerical: bool
 
     def middles(self) -> Array:
@@ -102,7 +102,7 @@ class _Listed:
     def _place(self, u: float) -> int:
         return min(int(u * len(self.values)), len(self.values) - 1)
 
-    def value(self, u: float) -> Any:
+    def value(self, u: float) -> object:
         return self.values[self._place(u)]
 
     def coordinates(self, u: float) -> list[float]:
@@ -261,7 +261,7 @@ class SearchPlan:
 
 
 def kusner_plan(
-    plan: SearchPlan, assume: Any, steps: int, score_range: tuple[float, float]
+    plan: SearchPlan, assume: object, steps: int, score_range: tuple[float, float]
 ) -> SearchPlan:
     """The plan with the constants of algorithm 1 or 2, half of the budget for each of two values."""
     space, (low, high) = plan.space, score_range
@@ -293,7 +293,9 @@ def kusner_plan(
     return replace(plan, constants=constants, prior=prior, prior_mean=mean, prior_std=std)
 
 
-def _assumptions(assume: Any, defaults: dict[str, float], *, noise_free: bool) -> dict[str, float]:
+def _assumptions(
+    assume: object, defaults: dict[str, float], *, noise_free: bool
+) -> dict[str, float]:
     given = {} if assume is None else assume
     if not isinstance(given, Mapping) or set(given) - set(ASSUMED):
         raise ValueError(f"assume must be a dict with names among {', '.join(ASSUMED)}.")

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.measurement import Functionals
 from privgp.plan.inputs.inputs import narrow_kernel
-from privgp.plan.part import unit_of
+from privgp.plan.part import table_rows, unit_of
+from privgp.plan.plan import Plan, output_columns
 from privgp.privacy.guarantee import Event
 from privgp.release.certificate import wording
 from privgp.release.spendings import totals, utc
@@ -26,7 +27,6 @@ from privgp.storage.codec import fingerprint
 from privgp.types import Pair
 
 if TYPE_CHECKING:
-    from privgp.plan.plan import Plan
     from privgp.privacy.guarantee import Guarantee
     from privgp.release.release import Planned, Release
 
@@ -146,7 +146,7 @@ def core_of(release: Release, facts: Planned) -> dict[str, object]:
             "rows": strategy.rows,
             "people": people,
             "distinct_inputs": strategy.distinct_inputs,
-            "measured_numbers": int(strategy.size) * len(plan.noises),
+            "measured_numbers": sum(noise.size for noise in plan.noises),
             "released": wording.describe_release(
                 len(several), classes, at_targets=at_targets, rates=plan.unit is not None
             ),
@@ -192,7 +192,7 @@ def plan_statement(
     assert made_for is not None
     asked = made_for.parameters
     bounds: dict[str, object] = {"outputs": np.array(asked.y_bounds).tolist()}
-    if asked.x_bounds is not None:
+    if asked.x_bounds is not None and asked.columns is None:  # kinds state theirs
         bounds["inputs"] = np.array(asked.x_bounds).reshape(-1, 2).tolist()
     kinds, names = asked.columns, list(made_for.names or ())
     stated: dict[str, object] = {
@@ -209,12 +209,13 @@ def plan_statement(
         "columns": names if kinds is None else kinds.describe(),
         "groups": made_for.groups,
         "exposure": made_for.exposure,
-        "outputs": list(plan.output_names or ()),
+        "weights": made_for.weights,
+        "outputs": output_columns(plan),
         "bounds": {**bounds, "classes": asked.labels()},
         "public": [],
         "private": [],
         "not_protected": [],
-        "data": {"rows": plan.rows},
+        "data": {"rows": table_rows(plan.parts[0])},
         "measured": plan.strategy.size,
         "expected_error": np.asarray(plan.expected_error()).tolist(),
         "expected_errors": [{"epsilon": e, "expected_error": error} for e, error in errors.items()],
@@ -224,7 +225,7 @@ def plan_statement(
     return asked.restate(stated)
 
 
-def _model_facts(release: Release) -> dict[str, Any]:
+def _model_facts(release: Release) -> dict[str, object]:
     """The most plausible model of one output, and how many are averaged."""
     (part,), (answer,), asked = release.parts, release.answers, release.parameters
     kernel, inputs = part.models[0].kernel, asked.columns

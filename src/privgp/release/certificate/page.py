@@ -1,8 +1,8 @@
 """A certificate as a document without outside resources: one page for anyone, then technical details."""
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context
 from html import escape
 from typing import Any
 
@@ -14,16 +14,19 @@ from privgp.release.certificate.wording import (
     BY_GROUP,
     HOLDER,
     ROWS_PUBLIC,
+    at_most,
     domain,
     kind_of_promise,
     output_bounds,
+    output_title,
+    size_of_data,
     utility,
     versions,
 )
 
 Facts = Mapping[str, Any]
 _STYLE = """
-body { font: 11pt/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 11pt/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.1rem; margin: 1.6rem 0 .3rem; }
 .by { color: #555; margin-top: 0; }
@@ -32,7 +35,7 @@ table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #ddd; }
 th { width: 32%; font-weight: 600; }
 ul { margin: .2rem 0; padding-left: 1.2rem; }
-td { overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+td { font-variant-numeric: tabular-nums; }
 .technical { border-top: 2px solid #1a1a1a; margin-top: 2.5rem; padding-top: .5rem; font-size: .92em; }
 .simulation { border: 6px solid #b00020; color: #b00020; padding: 1rem; font-weight: 700; font-size: 1.3rem; text-align: center; }
 img { max-width: 100%; margin-top: 1rem; }
@@ -80,11 +83,12 @@ def plan_page(facts: Facts, picture: bytes) -> str:
     columns = {
         "Inputs": "; ".join(facts["columns"]),
         "Bounds of the inputs": _ranges(bounds["inputs"]) if "inputs" in bounds else None,
-        "Private outputs": ", ".join(outputs),
+        f"Private output{'s' if len(outputs) > 1 else ''}": ", ".join(outputs),
         "Classes" if bounds["classes"] else "Bounds of the output": declared,
         "Person identifiers": facts["groups"],
         "Exposure": facts["exposure"],
-        "Rows": f"{facts['data']['rows']:,}",
+        "Survey weights": facts["weights"],
+        "People" if facts["unit"].startswith("all records") else "Rows": facts["data"]["rows"],
     }
     errors = {
         f"{each['epsilon']:g}{' (this plan)' if each['epsilon'] == facts['epsilon'] else ''}": ", ".join(
@@ -118,10 +122,14 @@ def plan_page(facts: Facts, picture: bytes) -> str:
 
 def _plan_promise(facts: Facts) -> str:
     budget = f"epsilon = {facts['epsilon']:g} and delta = {facts['delta']:g}"
+    odds = _odds(facts, "values is the true one")
+    return f"A release by this plan spends {budget}, protecting {facts['unit']}. {odds}"
+
+
+def _odds(facts: Facts, what: str) -> str:
     return (
-        f"A release by this plan spends {budget}, protecting {facts['unit']}. Somebody who knows "
-        "everything else and has to tell which of two values is the true one is right at most "
-        f"{_up(100.0 * facts['best_guess'], 3)}% of the time; guessing is right 50% of the time."
+        f"Somebody who knows everything else and has to tell which of two {what} is right at most "
+        f"{at_most(100.0 * facts['best_guess'])}% of the time; a coin toss is right 50% of the time."
     )
 
 
@@ -136,12 +144,13 @@ def _document(title: str, body: str) -> str:
         # Even if something slipped through the escaping, it could neither run nor fetch.
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n"
-        f"<body>\n{body}</body>\n</html>\n"
+        f"<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 
 
-def _with_headings(parts: Mapping[str, Any], level: int) -> str:
+def _with_headings(parts: Mapping[str, object], level: int) -> str:
     return "\n".join(
         f"<h{level}>{_text(title)}</h{level}>\n{_html(content)}"
         for title, content in parts.items()
@@ -151,38 +160,51 @@ def _with_headings(parts: Mapping[str, Any], level: int) -> str:
 
 def sections(certificate: Facts, level: int = 2) -> str:
     """The limits and the technical details, as HTML under headings of this level."""
-    limits = {"What is not protected": certificate["not_protected"]}
-    return _with_headings({**limits, **_sections(certificate)}, level)
+    first = {key: _first_page(certificate)[key] for key in ("What is not protected", "Budget")}
+    return _with_headings({**first, **_sections(certificate)}, level)
 
 
 def publisher_line(c: Facts) -> str:
     """Who published the release, and when."""
-    who = f"Published by {c['holder']['curator']}" if c["holder"]["curator"] else "Published"
-    return f"{who} on {c['date'][:10]}"
+    who, day = c["holder"]["curator"], c["date"][:10]
+    return f"Published by {who or 'an organisation that is not named'} on {day}"
 
 
-def _first_page(c: Facts) -> dict[str, Any]:
-    holder, data = c["holder"], c["data"]
+def _input_names(c: Facts) -> str:
+    """The names of the inputs in words; empty where they have none."""
+    named = re.compile(r"^the inputs \((.+?)\) (?:of every row$|and the (?:out|lab))")
+    found = map(named.search, [*c["private"], *c["public"]])
+    return next((match[1] for match in found if match), "")
+
+
+def _first_page(c: Facts) -> dict[str, object]:
+    holder, data, name = c["holder"], c["data"], c.get("output", {}).get("name")
+    inputs, shown = _input_names(c) or "the inputs", data["released"]
+    if name:
+        shown = f"{shown}: how {output_title(c['output'])}, depends on {inputs}"
+    unit = c["unit"].replace("output value", f"value of {name}") if name else c["unit"]
     return {
         "What was published": [
-            f"{data['released'][:1].upper()}{data['released'][1:]}, computed from "
-            f"{data['measured_numbers']} noisy totals of {' and '.join(c['private'])}.",
+            _sentence(shown),
+            f"It was computed from {data['measured_numbers']} totals with random noise; {size_of_data(c)}.",
             holder["description"],
             holder["intended_use"] and f"Purpose: {holder['intended_use']}",
         ],
-        "What is protected": f"{c['unit'][:1].upper()}{c['unit'][1:]}.",
+        "What is protected": _sentence(unit.replace(f"value of {name}s", f"values of {name}")),
         "What is not protected": c["not_protected"],
         "How strong the protection is": Strong(promise_sentence(c)),
-        "How accurate it is": utility(c) and f"{utility(c)[:1].upper()}{utility(c)[1:]}.",
-        "What it rests on": [f"{each[:1].upper()}{each[1:]}." for each in c["assumptions"]],
+        "How accurate it is": utility(c) and _sentence(utility(c)),
+        "What must be true": [*map(_sentence, c["assumptions"])],
+        "Budget": _budget(c.get("ledger", {})),
         "How to verify": [
-            "If a plan was approved, its hash must be the one below.",
-            "The whole guarantee is recomputed from the published file by "
-            "privgp inspect FILE --certificate PAGE.",
+            c.get("plan") and f"If a plan was approved, its hash must be {c['plan']}.",
+            "privgp inspect FILE --certificate PAGE computes this page again from the published file.",
             c.get("ledger")
-            and f"The budget was charged as {_ledger_line(c['ledger'])}; privgp ledger verify checks it.",
-            "Every mechanism of privgp has a proof, and the tests of version "
-            f"{c['software'].get('privgp', 'unknown')} attack it.",
+            and f"privgp ledger verify --ledger ADDRESS --head {c['ledger']['head']} checks the charge.",
+            "signature" in c.get("ledger", {})
+            and "It is signed: privgp ledger verify --certificate FILE --key KEY checks it with a public key.",
+            f"Every mechanism has a proof. The tests of privgp {c['software'].get('privgp', 'unknown')} attack "
+            "each one, and compare byte by byte what two datasets that differ in one person would publish.",
         ],
         "Contact": {
             HOLDER[key]: holder[key]
@@ -192,11 +214,24 @@ def _first_page(c: Facts) -> dict[str, Any]:
     }
 
 
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _budget(ledger: Facts) -> object:
+    """What may be spent on the same people, and what is left; False without a ledger."""
+    return "left" in ledger and (
+        f"All releases of dataset {ledger['dataset']} together may spend epsilon = {ledger['total_epsilon']:g} "
+        f"and delta = {ledger['total_delta']:g}. After this one, entry {ledger['entry']} of the ledger, "
+        f"epsilon = {ledger['left']:g} was left."
+    )
+
+
 class Strong(str):
     """A text that is set apart."""
 
 
-def _sections(c: Facts) -> dict[str, Any]:
+def _sections(c: Facts) -> dict[str, object]:
     mechanism, hyperparameters, data = c["mechanism"], c["hyperparameters"], c["data"]
     models = int(np.max(hyperparameters["models"]))
     noises = np.atleast_1d(hyperparameters.get("noise_variance", []))
@@ -227,29 +262,19 @@ def _sections(c: Facts) -> dict[str, Any]:
             "Rows": data["rows"] if ROWS_PUBLIC in c["public"] else None,
             "Groups" if BY_GROUP in c["public"] else "People": data["people"],
             "Numbers measured": data["measured_numbers"],
-            "Accuracy": utility(c) or None,
             "Released": data["released"],
             "Software": versions(c),
             "Time of the release": c["date"],
             "Hash of the plan": c.get("plan"),
             "Hash of what was measured": c["plan_hash"],
-            "Charged in the ledger": _ledger_line(c.get("ledger")),
         },
         "Delta at every epsilon": {
             "All of these hold at once": kind_of_promise(c),
             "Epsilon": "Delta",
-            **{_up(epsilon, 5): _up(delta, 5) for epsilon, delta in c["curve"]},
+            **{at_most(epsilon, 5): at_most(delta, 5) for epsilon, delta in c["curve"]},
         },
         "From the custodian": {HOLDER[key]: text for key, text in c["holder"].items() if text},
     }
-
-
-def _ledger_line(ledger: Facts | None) -> str | None:
-    """The entry of the ledger that has the charge, and the head that it can be verified against."""
-    if ledger is None:
-        return None
-    signed = "; signed" if "signature" in ledger else ""
-    return f"entry {ledger['entry']} of dataset {ledger['dataset']}; head {ledger['head']}{signed}"
 
 
 def promise_sentence(c: Facts) -> str:
@@ -261,17 +286,8 @@ def promise_sentence(c: Facts) -> str:
     what = "labels" if "classes" in c["bounds"] else "values"
     named = c.get("output", {}).get("name")
     of = f"of {named}" if named else "of one person"
-    return (
-        f"Somebody who knows everything else and has to tell which of two {what} {of} is the true one "
-        f"is right at most {_up(100.0 * c['best_guess'], 3)}% of the time; guessing is right 50% of the "
-        f"time. In technical terms, the release is {budget}, protecting {c['unit']}."
-    )
-
-
-def _up(value: float, digits: int) -> str:
-    """A bound with a few digits, rounded up so that it still holds."""
-    context = Context(prec=digits, rounding=ROUND_CEILING)
-    return f"{float(context.create_decimal(value)):.{digits}g}"
+    odds = _odds(c, f"{what} {of} is the true one")
+    return f"{odds} In technical terms, the release is {budget}, protecting {c['unit']}."
 
 
 def _noise(mechanism: Facts) -> str:
@@ -296,6 +312,8 @@ def _html(value: object) -> str:
 
 def _says(value: object) -> bool:
     """Whether there is anything to print."""
+    if value is False:
+        return False
     if isinstance(value, Mapping):
         return any(map(_says, value.values()))
     if isinstance(value, list):

@@ -142,7 +142,10 @@ LEDGER["properties"] |= {
     "unit": _about("What the charge protects.", TEXT),
     "neighbours": _about("The datasets that the charge makes hard to distinguish.", TEXT),
     "simulation": {"type": "boolean"},
-    "signature": _about("By the ledger's Ed25519 key, of all the other fields.", TEXT),
+    "signature": _about("By the ledger's Ed25519 key, of all fields except the three below.", TEXT),
+    "total_epsilon": _about("The total budget of the dataset.", POSITIVE),
+    "total_delta": _about("The delta of that total.", SHARE),
+    "left": _about("The epsilon that was left after the charge.", NOT_NEGATIVE),
 }
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -175,7 +178,7 @@ SCHEMA: Schema = {
         software=_about("Versions used.", {"type": "object", "additionalProperties": TEXT}),
         plan_hash=_about("SHA-256 of what was measured, the bounds and the budget.", HASH),
         plan=_about("SHA-256 of the whole plan, as its .plan file has it.", HASH),
-        ledger=_about("The charge in the holder's ledger.", LEDGER),
+        ledger=_about("The charge in the custodian's ledger.", LEDGER),
         not_protected=_about("Limits of the guarantee, in plain sentences.", _list(TEXT, 1)),
         holder=_record(**{name: _about(meaning, TEXT) for name, meaning in HOLDER.items()}),
         registry=_about("A draft record for the OpenDP Deployments Registry.", REGISTRY),

@@ -5,12 +5,13 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.noise import Noise
 from privgp.privacy.protected import exactly
-from privgp.question.outcomes import Unit
+from privgp.question.outcomes import NUMBER_WORDING, Unit
 
 HOLDER = {
     "name": "name of the data product",
@@ -264,6 +265,18 @@ def size_of_data(core: Mapping[str, Any]) -> str:
     return f"the data have {data['rows']:,} rows{people and f' of {people}'}"
 
 
+def error_unit(unit: str, output: Mapping[str, str] | None) -> str:
+    """The unit of an error, by the declared units of the output where it has them."""
+    declared = (output or {}).get("units")
+    return declared if declared and unit == NUMBER_WORDING.error_unit else unit
+
+
+def at_most(value: float, digits: int = 3) -> str:
+    """A bound with a few digits, rounded up so that it still holds."""
+    context = Context(prec=digits, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal(value)):.{digits}g}"
+
+
 def utility(core: Mapping[str, Any]) -> str:
     """The error to expect, and what intervals are built for; empty in certificates of privgp 0.2."""
     if "utility" not in core:
@@ -272,12 +285,13 @@ def utility(core: Mapping[str, Any]) -> str:
     errors = told["expected_error"]
     each = ", ".join(f"{error:.4g}" for error in (errors if isinstance(errors, list) else [errors]))
     return (
-        f"expected error {each} (root mean square at the targets, {told['unit']}); intervals are built "
-        f"to hold the released function with probability {told['interval_coverage']:g}"
+        f"expected error {each} {error_unit(told['unit'], core.get('output'))} (root mean square at the "
+        f"targets); intervals are built to contain the true function with probability "
+        f"{told['interval_coverage']:g}"
     )
 
 
-def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
+def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, object]:
     """A draft record in the fields of the OpenDP Deployments Registry, as its YAML names them."""
     mechanism, sector = core["mechanism"], holder["sector"].strip().capitalize()
     what, prepared = f"public inputs, each with {private_outputs(core)}", preparation(core)
@@ -340,7 +354,7 @@ def registry(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, An
     }
 
 
-def guideline(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, Any]:
+def guideline(core: Mapping[str, Any], holder: Mapping[str, str]) -> dict[str, object]:
     """What NIST SP 800-226 asks of a guarantee, from epsilon down to how the data were collected."""
     mechanism, accuracy = core["mechanism"], utility(core)
     return {

@@ -330,5 +330,5 @@ def _transform(shape: object, old: str, new: str) -> Any:
     return shapely.transform(shape, move)
 
 
-def _json(label: object) -> Any:
+def _json(label: object) -> object:
     return label if isinstance(label, str | int | float) else str(label)

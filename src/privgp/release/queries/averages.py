@@ -37,11 +37,11 @@ class Difference:
 
     a: Hashable
     b: Hashable
-    mean: Any
-    std: Any
-    low: Any
-    high: Any
-    above: Any
+    mean: float | Array
+    std: float | Array
+    low: float | Array
+    high: float | Array
+    above: float | Array
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -72,7 +72,7 @@ class Average:
 
     """
 
-    labels: tuple[Any, ...]
+    labels: tuple[Hashable, ...]
     mean: Array
     std: Array
     low: Array
@@ -83,7 +83,7 @@ class Average:
     draws: Array
     guarantee: Guarantee
     by: str = "label"
-    table: Any = field(default=None)
+    table: object = field(default=None)
 
     def difference(self, a: Hashable, b: Hashable) -> Difference:
         """How much larger the average of ``a`` is than that of ``b``.
@@ -117,7 +117,7 @@ class Average:
         """
         return frame_of(self.columns(), self.table)
 
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, object]:
         """The same by the names of the columns."""
         columns: dict[str, object] = {self.by: list(self.labels)}
         for place, name in enumerate(self.quantities):
@@ -263,7 +263,7 @@ def check_weights(weights: Column | None, places: Integers, labels: Sequence[obj
     return scaled
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Array) -> float | Array:
     return float(value) if np.ndim(value) == 0 else np.asarray(value)
 
 

@@ -26,8 +26,7 @@ from privgp.gp.inference.averages import (
     random_pick,
     shuffle,
 )
-from privgp.gp.inference.mixtures import Mixture
-from privgp.gp.inference.posterior import Posterior
+from privgp.gp.inference.posterior import Mixture, Posterior
 from privgp.plan.parameters import LabelParameters
 from privgp.release.answers import Cloaked, Probabilities
 from privgp.release.prediction import ReleasedFunction, table_columns

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 
 from privgp.errors import LedgerError
 from privgp.server.errors import Refused, first_line
-from privgp.server.jobs.answers import Answers
+from privgp.server.jobs.predictors import Answers
 from privgp.server.jobs.process import LOST, OVER, READY
 from privgp.server.settings import Settings
 from privgp.server.store.schema import DONE, FAILED, Row

@@ -110,6 +110,7 @@ trying($("add-key"), "submit", async () => {
   if ($("key-identity")?.value.trim()) asked.identity = $("key-identity").value.trim();
   if ($("key-days").value) asked.days = Number($("key-days").value);
   const made = await send("/api/keys", asked);
+  $("add-key").reset();
   $("new-key").hidden = false;
   $("new-key").querySelector(".key").textContent = made.key;
 });

@@ -15,6 +15,8 @@ const canFind = () => !person() && of("outcome").length === 1 && of("outcome")[0
 const finds = () => canFind() && $("find").checked;
 const FOUND = 0.1; // of epsilon, for bounds that are to be found
 
+form.addEventListener("input", ({ target }) => { if (target.getAttribute("aria-invalid") === "true") wrong(target.id, ""); });
+
 function wrong(id, text) {
   $(`${id}-wrong`).textContent = text;
   const field = $(id);
@@ -325,7 +327,7 @@ $("account").addEventListener("change", () => {
 form.addEventListener("change", (event) => { if (event.target.name === "people") $("person").hidden = !person() && form.elements.people.value !== "several"; });
 $("table").addEventListener("change", () => {
   const file = $("table").files[0];
-  if (file && !$("name").value) $("name").value = file.name.replace(/\.\w+$/, "").replace(/[^A-Za-z0-9 _.-]/g, "-");
+  if (file && !$("name").value) $("name").value = file.name.replace(/\.\w+$/, "").replaceAll("_", " ").replace(/[^A-Za-z0-9 .-]/g, "-");
 });
 for (const kind of ["dragover", "dragleave", "drop"]) {
   $("drop").addEventListener(kind, (event) => {

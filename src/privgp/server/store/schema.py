@@ -116,14 +116,14 @@ class Rows:
         self.database = database
         database.migrate(SCRIPTS, VERSIONS, REVISION)
 
-    def _all(self, asked: Select[Any]) -> list[Row]:
+    def _all(self, asked: Select[object]) -> list[Row]:
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
 
-    def _found(self, asked: Select[Any]) -> Row | None:
+    def _found(self, asked: Select[object]) -> Row | None:
         return next(iter(self._all(asked)), None)
 
-    def _first(self, asked: Select[Any]) -> Row:
+    def _first(self, asked: Select[object]) -> Row:
         row = self._found(asked)
         if row is None:
             raise absent()

@@ -107,8 +107,9 @@ class Store(Keys, Jobs, Events, Titles):
     def plan_file(self, number: str) -> bytes:
         return bytes(self._first(select(s.plans.c.file).where(s.plans.c.id == number))["file"])
 
-    def decide(self, who: Who, number: str, *, approved: bool) -> None:
-        """Approve a plan; or reject it, which withdraws an approval, unless it is being carried out."""
+    def decide(self, connection: Connection, who: Who, number: str, *, approved: bool) -> bool:
+        """Approve a plan, unless it is; or reject it, which withdraws an approval, unless it is being
+        carried out. Whether anything was decided."""
         made, undone = ("approved", "rejected") if approved else ("rejected", "approved")
         values = {
             f"{made}_at": now(),
@@ -118,11 +119,10 @@ class Store(Keys, Jobs, Events, Titles):
         }
         c = s.plans.c
         where = and_(c.id == number, c.approved_at == "") if approved else c.id == number
-        with self.database.write() as connection:
-            exclude_others(connection)
-            if not approved and connection.execute(jobs_that("release", {"plan": number})).first():
-                raise Refused(409, "The plan is being carried out, or was.")
-            connection.execute(update(s.plans).where(where).values(**values))
+        exclude_others(connection)
+        if not approved and connection.execute(jobs_that("release", {"plan": number})).first():
+            raise Refused(409, "The plan is being carried out, or was.")
+        return connection.execute(update(s.plans).where(where).values(**values)).rowcount > 0
 
     def add_release(self, **row: object) -> None:
         self._add_once(s.releases, row)

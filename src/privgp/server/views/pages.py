@@ -21,7 +21,7 @@ from privgp.server.guard import COOKIES
 from privgp.server.service import Anybody, Custodian, Served, Service
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row
-from privgp.server.views.published import certificate_context, templates
+from privgp.server.views.exports import certificate_context, templates
 from privgp.server.work import RELEASE
 
 router = APIRouter(include_in_schema=False)

@@ -90,7 +90,7 @@ def places_of(names: list[str], axes: list[Array]) -> list[int]:
     return [*found] if reach[0] <= 180.0 and reach[1] <= 90.0 else []
 
 
-def _axis(low: float, high: float, count: int, ticks: Any) -> Array:
+def _axis(low: float, high: float, count: int, ticks: object) -> Array:
     """Points along an input: every level, or as many as asked for, longitudes from -180 on."""
     if isinstance(ticks, tuple):
         return np.arange(len(ticks), dtype=float)

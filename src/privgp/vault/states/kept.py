@@ -4,6 +4,7 @@ is neither copied nor used by two processes. Proofs: docs/proofs/function.md, pa
 
 import os
 import threading
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NoReturn, Self
@@ -32,6 +33,18 @@ NOT_TOGETHER = "its parts do not belong together"
 OTHER_PROMISE = "its guarantee does not belong to it"
 TOO_MUCH = "it has drawn more than it may"
 NOT_DRAWN = "its draws are not those of its records"
+OLD_PATHS = (
+    "it holds sample paths of privgp 0.1, whose answers could give records away: delete it and fit "
+    "the paths again, which spends another budget"
+)
+OLD_RATIONAL = (
+    "it holds a function of records of privgp 0.1 with a RationalQuadratic kernel, which could break "
+    "its guarantee: delete it and fit the function again, which spends another budget"
+)
+OLD_FUNCTION = (
+    "it was written by privgp 0.1: ask it with that version, or fit the function again, which spends "
+    "another budget"
+)
 
 
 @dataclass(frozen=True)
@@ -259,7 +272,7 @@ class Kept:
         self._take(draws)
         self._engine = engine
 
-    def _take(self, draws: Any) -> None:
+    def _take(self, draws: object) -> None:
         """Go on with these draws, by one assignment."""
         self._unsaved = True
         self.contents = replace(self.contents, draws=draws)
@@ -282,3 +295,27 @@ class Kept:
 
     def __getstate__(self) -> NoReturn:
         raise TypeError(COPIED)
+
+
+class StateCodec(Codec):
+    """Refuses states of another kind and of earlier versions, with the reason."""
+
+    def decode(self, members: Mapping[str, bytes]) -> Any:
+        """The contents that these members hold.
+
+        Raises
+        ------
+        DamagedFile
+            They are of another kind, of an earlier version, or broken; the sentence says which.
+
+        """
+        require("private_paths.json" not in members, OLD_PATHS)
+        function = members.get("private_state.json", b"")
+        of_records = "weights.npy" in members
+        require(not of_records or b'"RationalQuadratic"' not in function, OLD_RATIONAL)
+        require(function == b"", OLD_FUNCTION)
+        if self.name == "function":
+            require("paths.json" not in members, "it holds sample paths, not a function")
+        else:
+            require("function.json" not in members, "it holds a function, not sample paths")
+        return super().decode(members)

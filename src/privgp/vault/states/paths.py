@@ -15,13 +15,21 @@ from privgp.gp.arithmetic import rounding
 from privgp.gp.growing import RUN, cholesky_by_blocks, multiply_by_blocks, solve_by_blocks
 from privgp.gp.kernels.evaluate import variance
 from privgp.gp.kernels.proved import values_by_differences
+from privgp.gp.kernels.registry import KERNELS
 from privgp.plan.functions.paths import PathModel, path_model
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.path_rounding import LATTICE_DEPTH, NORMAL_DEPTH
 from privgp.storage.archive import NO_ROWS, Triangle, require
 from privgp.types import Array, Seed, UserData
 from privgp.vault.measure import add_noise
-from privgp.vault.states.kept import NOT_DRAWN, NOT_TOGETHER, OTHER_PROMISE, TOO_MUCH, Contents
+from privgp.vault.states.kept import (
+    NOT_DRAWN,
+    NOT_TOGETHER,
+    OTHER_PROMISE,
+    TOO_MUCH,
+    Contents,
+    StateCodec,
+)
 from privgp.vault.validate import clip_inputs, clip_outputs
 
 CHECKS = 40  # random sums that a forged factor must pass
@@ -306,3 +314,6 @@ class PathContents(Contents):
         require(self.holds_inputs(draws.inputs) and bool(bounded), "its records leave their bounds")
         promised = (self.guarantee.delta, self.guarantee.path_curves)
         require(promised == (model.delta, (model.curve(records),)), OTHER_PROMISE)
+
+
+PATHS = StateCodec(PathContents, "paths", KERNELS)
