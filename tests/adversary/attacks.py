@@ -24,7 +24,10 @@ FAILURE = 1e-6
 # Of the bounds of the two error rates of a fixed test. It errs only where both rates are near their
 # bounds together: with probability 4e-7 for Gaussian noise, 5e-7 for pure noise (binomial sums).
 GAUSSIAN_FAILURE, PURE_FAILURE = 1e-3, 7e-5
-GAUSSIAN_DRAWS = 2100
+# Too little noise is missed with probability below 1e-7 by as many draws of Gaussian noise at epsilon 8,
+# and at epsilon 2.5 by as many of one, two and three numbers with Laplace noise.
+GAUSSIAN_DRAWS = 2_500
+PURE_DRAWS = {1: 9_000, 2: 20_000, 3: 40_000}
 # Logarithms of densities at scale 1, up to constants; written here, not taken from the product.
 DENSITIES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "gaussian": lambda z: -0.5 * z**2,
@@ -37,14 +40,15 @@ class Measured:
     """A mechanism that draws what one run on either dataset tells; all draws are attacked together.
 
     ``run``: spends the budget on a dataset, by the entry point that users call, and returns the fitted
-    estimator; ``neighbours``: the two worst datasets; ``part``: the draw that is attacked, of a mechanism
-    of several kinds, with ``promise``, its share; ``worst``: exact numbers as far apart as the
-    mechanism assumes, where no two datasets are known that are.
+    estimator; ``neighbours``: the two worst datasets; ``draws``: by default
+    as many as find noise that is a fifth too small; ``part``: the draw that is attacked, of a mechanism of
+    several kinds, with ``promise``, its share; ``worst``: exact numbers as far apart as the mechanism
+    assumes, where no two datasets are known that are.
     """
 
     run: Callable[[Any], Any]
     neighbours: Callable[[], tuple[Any, Any]]
-    draws: int = GAUSSIAN_DRAWS
+    draws: int | None = None
     part: int | None = None
     promise: Callable[[Guarantee], Promise] = promise_of
     worst: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
@@ -61,7 +65,9 @@ class Measured:
             low, high = ([exact] for exact in self.worst(low[0]))
         looks = [Look(e, *pair) for e, *pair in zip(seen[0], low, high, strict=True)]
         assert [(e.kind, e.scale) for e in seen[0]] == [(e.kind, e.scale) for e in seen[1]]
-        return Looked(looks, self.promise(guarantee), self.draws)
+        promise, moved = self.promise(guarantee), sum(len(look.moved) for look in looks)
+        enough = PURE_DRAWS[moved] if promise.mu is None else GAUSSIAN_DRAWS
+        return Looked(looks, promise, self.draws or enough)
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Look:
         return (density((z - b) / scale) - density((z - a) / scale)).sum(axis=-1)
 
     @property
-    def _telling(self) -> np.ndarray:
+    def moved(self) -> np.ndarray:
         """The numbers that differ; with Gaussian noise without the least of them, which together make
         up a hundredth of the squared distance at most: half a percent of what can be told."""
         squares = np.square(self.high - self.low)
@@ -122,7 +128,7 @@ class Look:
 
     def ratios(self, side: int, draws: int, noise_scale: float) -> np.ndarray:
         """Of fresh draws of one side, by the sampler that protects."""
-        a, b = self.low[self._telling], self.high[self._telling]
+        a, b = self.low[self.moved], self.high[self.moved]
         return self._ratio(self.event.again((a, b)[side], draws, noise_scale), a, b)
 
 

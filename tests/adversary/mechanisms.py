@@ -3,15 +3,15 @@
 ``Measured`` numbers are attacked with the best test there is, ``Released`` ones with a trained test,
 ``Chosen`` candidates by their frequencies; attacks.py explains all three. A row must hold as it is and break when its noise is a fifth too small.
 
-Too little noise is missed with probability 2e-9 by 2,100 draws of Gaussian noise at epsilon 8, and at
-epsilon 2.5 with 4e-8 by 9,000 of one number with Laplace noise, with 9e-9 by 20,000 of two and 2e-8 by
-40,000 of three. Labelled records with many inputs move by 0.90 of the bound, which covers features of
-either sign: 8,000 draws miss too little noise with 4e-9.
+How many draws are attacked is in attacks.py, by the law and by how many numbers move. Labelled records with
+many inputs move by 0.90 of the bound, which covers features of either sign: 8,000 draws miss too little
+noise with probability 4e-10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -43,7 +43,7 @@ from privgp.audit.promises import Promise
 from privgp.plan.bins.bins import Bins
 from privgp.privacy.noise import PURE
 from privgp.release.residuals import FirstStage
-from tests.adversary.attacks import GAUSSIAN_DRAWS, Chosen, Measured, Released
+from tests.adversary.attacks import Chosen, Measured, Released
 from tests.adversary.neighbours import (
     INPUTS,
     PEOPLE,
@@ -68,19 +68,19 @@ TWO_OUTPUTS = PrivateGPRegressor(
 )
 
 
-def regressor(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
+def regressor(groups: Any = None, **settings: Any) -> Measured:
     """Outputs are private: the worst person of the plan at either end of the bounds."""
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_plan(model, groups)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst)
 
 
-def weighted(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
+def weighted(groups: Any = None, **settings: Any) -> Measured:
     """Rows with sample weights: the worst person, whose rows may have different ones."""
     model = PrivateGPRegressor(**{**BUDGET, "hyperparameters": "fixed", **settings})
     given = {"groups": groups, "sample_weight": WEIGHTS}
     worst = of_plan(model, **given)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, **given), worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, **given), worst)
 
 
 def many_rows(groups: Any = None, **settings: Any) -> Measured:
@@ -94,7 +94,7 @@ def many_rows(groups: Any = None, **settings: Any) -> Measured:
             return clone(model).fit(X, y, groups=groups)
 
     pair = ends() if groups is None else ends_of_person(groups)
-    return Measured(fit, pair, GAUSSIAN_DRAWS if settings else 9_000)
+    return Measured(fit, pair)
 
 
 def many_labels() -> Measured:
@@ -107,7 +107,7 @@ def many_labels() -> Measured:
         with mock.patch("privgp.models.rows.fit.STREAMED", 5):
             return clone(model).fit(INPUTS, y)
 
-    return Measured(fit, lambda: (np.zeros(12, int), np.r_[1, np.zeros(11, int)]), 9_000)
+    return Measured(fit, lambda: (np.zeros(12, int), np.r_[1, np.zeros(11, int)]))
 
 
 def ends_of_person(groups: Any) -> Callable[[], Any]:
@@ -116,15 +116,15 @@ def ends_of_person(groups: Any) -> Callable[[], Any]:
     return lambda: (np.where(mine, 0.0, 0.5), np.where(mine, 1.0, 0.5))
 
 
-def several(groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
+def several(groups: Any = None, **settings: Any) -> Measured:
     """Two outputs of everybody are private: both of the worst person at either end of the bounds."""
     settings = {"y_bounds": ((0, 1), (0, 1)), "hyperparameters": "fixed", **settings}
     model = PrivateGPRegressor(**{**BUDGET, **settings})
     worst = of_joint_plan(model, groups)
-    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst, draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y, groups=groups), worst)
 
 
-def mixed(*, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
+def mixed(**settings: Any) -> Measured:
     """A number, a label and a count of everybody: all of the first person move as far as they may, with
     private inputs between two places; counts do not go with these."""
     private = "x_bounds" in settings
@@ -143,15 +143,15 @@ def mixed(*, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
             columns["x"][moved] = (0.1, 0.9)[end]
         return clone(model).fit(columns)
 
-    return Measured(run, lambda: (0, 1), draws)
+    return Measured(run, lambda: (0, 1))
 
 
-def classifier(classes: int, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
+def classifier(classes: int, **settings: Any) -> Measured:
     """Labels are private: all are of the first class, but one that changes to the second."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
     model = PrivateGPClassifier(classes=range(classes), **settings)
 
-    return Measured(lambda y: clone(model).fit(INPUTS, y), labels_of(model), draws)
+    return Measured(lambda y: clone(model).fit(INPUTS, y), labels_of(model))
 
 
 def labels_of(model: Any) -> Callable[[], Any]:
@@ -167,19 +167,16 @@ def labels_of(model: Any) -> Callable[[], Any]:
     return pair
 
 
-def refined(
-    law: str, groups: Any = None, *, draws: int = GAUSSIAN_DRAWS, **budget: Any
-) -> Measured:
+def refined(law: str, groups: Any = None, **budget: Any) -> Measured:
     """Outputs of the same rows measured twice."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
-    return refined_model(model, of_plan(model, groups), at_inputs, draws, groups)
+    return refined_model(model, of_plan(model, groups), at_inputs, groups)
 
 
 def refined_model(
     model: Any,
     pair: Any,
     rows: Callable[[Any], Any],
-    draws: int = GAUSSIAN_DRAWS,
     groups: Any = None,
 ) -> Measured:
     """The same rows measured twice: both measurements are attacked together. The hyperparameters are
@@ -192,12 +189,10 @@ def refined_model(
         fresh = clone(model).set_params(epsilon=half[0], delta=half[1]).fit(X, y, groups=groups)
         return fresh.refine(X, y, *half, groups=groups)
 
-    return Measured(run, pair, draws)
+    return Measured(run, pair)
 
 
-def residuals(
-    law: str, groups: Any = None, *, draws: int, many: bool = False, **budget: Any
-) -> Measured:
+def residuals(law: str, groups: Any = None, *, many: bool = False, **budget: Any) -> Measured:
     """Outputs, then clipped residuals about a curve: both stages are attacked together. The curve and the
     width are given, so that the second stage does not depend on the first one's noise. ``many``: rows are
     tallied, as if there were many of them."""
@@ -211,43 +206,39 @@ def residuals(
             return clone(model).fit(INPUTS, y, groups=groups)
 
     if many:
-        return Measured(run, ends() if groups is None else ends_of_person(groups), draws)
+        return Measured(run, ends() if groups is None else ends_of_person(groups))
 
-    return Measured(run, of_plan(model, groups), draws)
+    return Measured(run, of_plan(model, groups))
 
 
-def updated(law: str, *, draws: int = GAUSSIAN_DRAWS, **budget: Any) -> Measured:
+def updated(law: str, **budget: Any) -> Measured:
     """A person of the second batch: the first one's measurement tells nothing of them."""
     model = PrivateGPRegressor(mechanism=law, hyperparameters="fixed", **{**BUDGET, **budget})
     first = INPUTS + 0.03, np.full(len(INPUTS), 0.5)
-    return updated_model(model, of_plan(model), at_inputs, first, draws)
+    return updated_model(model, of_plan(model), at_inputs, first)
 
 
-def updated_model(
-    model: Any, pair: Any, rows: Callable[[Any], Any], first: Any, draws: int = GAUSSIAN_DRAWS
-) -> Measured:
+def updated_model(model: Any, pair: Any, rows: Callable[[Any], Any], first: Any) -> Measured:
     """Rows of the second batch are attacked by its measurement. ``first``: X and y of the first."""
 
     def run(data: Any) -> Any:
         return clone(model).fit(*first).update(*rows(data))
 
-    return Measured(run, pair, draws, part=1)
+    return Measured(run, pair, part=1)
 
 
 def at_inputs(y: Any) -> Any:
     return INPUTS, y
 
 
-def further_labels(
-    how: Any, classes: int, *first: Any, draws: int = GAUSSIAN_DRAWS, **settings: Any
-) -> Measured:
+def further_labels(how: Any, classes: int, *first: Any, **settings: Any) -> Measured:
     """Labels measured twice, or of a second batch."""
     settings = {"epsilon": 8.0, "delta": 0.01, "hyperparameters": "fixed", **settings}
     model = PrivateGPClassifier(classes=range(classes), **settings)
-    return how(model, labels_of(model), at_inputs, *first, draws)
+    return how(model, labels_of(model), at_inputs, *first)
 
 
-def further_records(how: Any, *first: Any, draws: int, rows: int, **settings: Any) -> Measured:
+def further_records(how: Any, *first: Any, rows: int, **settings: Any) -> Measured:
     """Records measured twice, or of a second batch: as in ``records``."""
     model = PrivateGPRegressor(
         ConstantKernel(0.2) * RBF(0.6),
@@ -263,12 +254,10 @@ def further_records(how: Any, *first: Any, draws: int, rows: int, **settings: An
         return X, y
 
     stay = settings["mechanism"] in PURE
-    return how(
-        model, lambda: of_bins(model.plan(rows).strategy, stay=stay), records_of, *first, draws
-    )
+    return how(model, lambda: of_bins(model.plan(rows).strategy, stay=stay), records_of, *first)
 
 
-def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any) -> Measured:
+def fitted_records(model: Any, bins: Callable[[], Any], **where: Any) -> Measured:
     """Records are private: the first is one of the two that lie furthest apart."""
 
     def run(record: Any) -> Any:
@@ -277,7 +266,7 @@ def fitted_records(model: Any, bins: Callable[[], Any], draws: int, **where: Any
         X[0], y[0] = record
         return clone(model).fit(X, y)
 
-    return Measured(run, lambda: of_bins(bins(), **where), draws)
+    return Measured(run, lambda: of_bins(bins(), **where))
 
 
 def features(**budget: Any) -> Measured:
@@ -311,7 +300,6 @@ def labelled(
     classes: int = 3,
     *,
     whose: Any = None,
-    draws: int = GAUSSIAN_DRAWS,
     **settings: Any,
 ) -> Measured:
     """Whole records with labels: the first record, or all of the first person, is of one class or of
@@ -333,10 +321,10 @@ def labelled(
     def pair() -> Any:
         return of_labels(model.plan(rows, groups=whose).strategy)
 
-    return Measured(run, pair, draws)
+    return Measured(run, pair)
 
 
-def counted(whose: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) -> Measured:
+def counted(whose: Any = None, **settings: Any) -> Measured:
     """Whole records with counts: none or the most there may be, in one place."""
     kernel = ConstantKernel(0.2) * RBF(0.6)
     model = PrivateGPRegressor(
@@ -350,10 +338,10 @@ def counted(whose: Any = None, *, draws: int = GAUSSIAN_DRAWS, **settings: Any) 
         y = np.where(mine, count, 0.5)
         return clone(model).fit(np.full((rows, 1), 0.4), y, groups=whose)
 
-    return Measured(run, lambda: (0.0, 1.0), draws)
+    return Measured(run, lambda: (0.0, 1.0))
 
 
-def records(law: str, draws: int, **budget: Any) -> Measured:
+def records(law: str, **budget: Any) -> Measured:
     """With Laplace noise and many rows next to nothing goes to the energy, and the move is whole."""
     model = PrivateGPRegressor(
         ConstantKernel(0.2) * RBF(0.6),
@@ -364,10 +352,10 @@ def records(law: str, draws: int, **budget: Any) -> Measured:
         **budget,
     )
     rows, stay = (200_000, True) if law in PURE else (5, False)
-    return fitted_records(model, lambda: model.plan(rows).strategy, draws, stay=stay)
+    return fitted_records(model, lambda: model.plan(rows).strategy, stay=stay)
 
 
-def density(mechanism: str, draws: int, **budget: Any) -> Measured:
+def density(mechanism: str, **budget: Any) -> Measured:
     """Places of points are private: the first lies at one end of the domain or at the other. There are
     this many points that the plan keeps both ends apart."""
     model = PrivateGPDensity(
@@ -379,10 +367,10 @@ def density(mechanism: str, draws: int, **budget: Any) -> Measured:
         points[0] = place
         return clone(model).fit(points)
 
-    return Measured(run, lambda: (0.05, 0.95), draws)
+    return Measured(run, lambda: (0.05, 0.95))
 
 
-def density_of_categories(draws: int) -> Measured:
+def density_of_categories() -> Measured:
     """The same with a private category, and a public exposure that differs from bin to bin."""
     columns = {"sex": ("category", ["f", "m"])}
     box: Any = {"x_bounds": {"x": (0, 1)}, "columns": columns, "bins": 2}
@@ -394,10 +382,10 @@ def density_of_categories(draws: int) -> Measured:
         points["x"][0], points["sex"][0] = 0.9, sex
         return clone(model).fit(points, exposure=census)
 
-    return Measured(run, lambda: ("f", "m"), draws)
+    return Measured(run, lambda: ("f", "m"))
 
 
-def presence(draws: int) -> Measured:
+def presence() -> Measured:
     """The same by ``PrivateGP``."""
     model = PrivateGP(
         Presence(), x_bounds={"x": (0, 1)}, hyperparameters="fixed", epsilon=2.5, delta=0.01
@@ -406,7 +394,7 @@ def presence(draws: int) -> Measured:
     def run(place: float) -> Any:
         return clone(model).fit({"x": np.append(place, np.full(30, 0.4))})
 
-    return Measured(run, lambda: (0.05, 0.95), draws)
+    return Measured(run, lambda: (0.05, 0.95))
 
 
 class FoundBounds(BaseEstimator):
@@ -418,13 +406,13 @@ class FoundBounds(BaseEstimator):
         return self
 
 
-def found_bounds(draws: int) -> Measured:
+def found_bounds() -> Measured:
     """Values are private: the first is small or large."""
 
     def run(value: float) -> Any:
         return FoundBounds().fit(np.append(value, np.full(11, 3.0)))
 
-    return Measured(run, lambda: (0.5, 700.0), draws)
+    return Measured(run, lambda: (0.5, 700.0))
 
 
 def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
@@ -432,9 +420,8 @@ def bins(kind: type, protect: str, noise: str, **budget: Any) -> Measured:
     if protect == "records":
         grid = Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
         pure = noise in PURE
-        return fitted_records(model, lambda: grid, 20_000 if pure else GAUSSIAN_DRAWS, stay=pure)
-    draws = 9_000 if noise in PURE else GAUSSIAN_DRAWS
-    return Measured(lambda y: clone(model).fit(INPUTS, y), ends(), draws)
+        return fitted_records(model, lambda: grid, stay=pure)
+    return Measured(lambda y: clone(model).fit(INPUTS, y), ends())
 
 
 def function(**settings: Any) -> Measured:
@@ -448,7 +435,7 @@ def function(**settings: Any) -> Measured:
         fresh.release(FEW)
         return fresh
 
-    return Measured(run, ends(0, len(FEW)), GAUSSIAN_DRAWS)
+    return Measured(run, ends(0, len(FEW)))
 
 
 def function_of_records() -> Measured:
@@ -460,7 +447,7 @@ def function_of_records() -> Measured:
         fresh.release(np.linspace(0.3, 0.7, 5)[:, None])
         return fresh
 
-    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)), GAUSSIAN_DRAWS)
+    return Measured(run, lambda: ((0.5, 1.0), (0.52, 0.0)))
 
 
 def paths(count: int, extra: float, draws: int) -> Released:
@@ -540,7 +527,7 @@ def measured_search() -> Measured:
     grid = {"kernel__k1__length_scale": [0.5, 2.0]}
     search = PrivateGridSearchCV(model, grid, epsilon=8.0, delta=0.01)
     planner = PrivateGPRegressor(RBF(1.0), 0.1, mechanism="gaussian", **BUDGET)
-    return Measured(lambda y: clone(search).fit(INPUTS, y), of_plan(planner), GAUSSIAN_DRAWS)
+    return Measured(lambda y: clone(search).fit(INPUTS, y), of_plan(planner))
 
 
 def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
@@ -569,7 +556,7 @@ def bayes(method: str = "measured", part: str = "all") -> Measured | Chosen:
     if part == "score":
         apart = lambda exact: (exact, exact + known.value_sensitivity)  # noqa: E731
         half = lambda g: Promise(pairs=((0.5 * g.epsilon, 0.0),))  # noqa: E731
-        return Measured(run, pair, 9_000, part=1, promise=half, worst=apart)
+        return Measured(run, pair, part=1, promise=half, worst=apart)
     moved = known.mean_sensitivity
     worst = lambda: (np.array([0.0, -2.0]) * moved, np.array([-1.0, -1.0]) * moved)  # noqa: E731
     law = exponential_probabilities
@@ -620,10 +607,10 @@ def measured_blocks() -> Measured:
 
 # (name, public class, what is attacked); names of options stand in the name as users write them.
 ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
-    ("bounds", PrivateBounds, found_bounds(20_000)),
-    ("density", PrivateGPDensity, density("laplace", 20_000, epsilon=2.5, delta=0.01)),
-    ("density, categories", PrivateGPDensity, density_of_categories(20_000)),
-    ("presence", PrivateGP, presence(20_000)),
+    ("bounds", PrivateBounds, found_bounds()),
+    ("density", PrivateGPDensity, density("laplace", epsilon=2.5, delta=0.01)),
+    ("density, categories", PrivateGPDensity, density_of_categories()),
+    ("presence", PrivateGP, presence()),
     ("outputs, gaussian", PrivateGPRegressor, regressor(mechanism="gaussian")),
     (
         "outputs, unbiased",
@@ -658,7 +645,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "outputs, laplace",
         PrivateGPRegressor,
-        regressor(mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000),
+        regressor(mechanism="laplace", hyperparameters="fixed", epsilon=2.5),
     ),
     ("people, gaussian", PrivateGPRegressor, regressor(PEOPLE, mechanism="gaussian")),
     ("weights, gaussian", PrivateGPRegressor, weighted(mechanism="gaussian")),
@@ -666,18 +653,18 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "weights, laplace",
         PrivateGPRegressor,
-        weighted(mechanism="laplace", epsilon=2.5, draws=9_000),
+        weighted(mechanism="laplace", epsilon=2.5),
     ),
     (
         "people, laplace",
         PrivateGPRegressor,
-        regressor(PEOPLE, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000),
+        regressor(PEOPLE, mechanism="laplace", hyperparameters="fixed", epsilon=2.5),
     ),
     ("several outputs, gaussian", PrivateGPRegressor, several(mechanism="gaussian")),
     (
         "several outputs, laplace",
         PrivateGPRegressor,
-        several(mechanism="laplace", epsilon=2.5, draws=20_000),
+        several(mechanism="laplace", epsilon=2.5),
     ),
     (
         "several outputs of people, gaussian",
@@ -697,7 +684,6 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             mechanism="laplace",
             hyperparameters="fixed",
             epsilon=2.5,
-            draws=9_000,
             max_change=0.1,
         ),
     ),
@@ -708,7 +694,6 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
             mechanism="laplace",
             likelihood="poisson",
             epsilon=2.5,
-            draws=9_000,
             max_change=0.25,
             hyperparameters="fixed",
         ),
@@ -716,33 +701,33 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "residuals, gaussian",
         PrivateGPRegressor,
-        residuals("gaussian", draws=GAUSSIAN_DRAWS),
+        residuals("gaussian"),
     ),
     (
         "residuals, laplace",
         PrivateGPRegressor,
-        residuals("laplace", draws=20_000, epsilon=2.5),
+        residuals("laplace", epsilon=2.5),
     ),
     (
         "residuals of people, laplace",
         PrivateGPRegressor,
-        residuals("laplace", PEOPLE, draws=20_000, epsilon=2.5),
+        residuals("laplace", PEOPLE, epsilon=2.5),
     ),
     (
         "residuals of many rows, laplace",
         PrivateGPRegressor,
-        residuals("laplace", draws=20_000, epsilon=2.5, many=True),
+        residuals("laplace", epsilon=2.5, many=True),
     ),
     (
         "residuals of many people, laplace",
         PrivateGPRegressor,
-        residuals("laplace", PEOPLE, draws=20_000, epsilon=2.5, many=True),
+        residuals("laplace", PEOPLE, epsilon=2.5, many=True),
     ),
     ("refined, gaussian", PrivateGPRegressor, refined("gaussian")),
     ("refined, people, gaussian", PrivateGPRegressor, refined("gaussian", PEOPLE)),
-    ("refined, laplace", PrivateGPRegressor, refined("laplace", draws=20_000, epsilon=2.5)),
+    ("refined, laplace", PrivateGPRegressor, refined("laplace", epsilon=2.5)),
     ("updated, gaussian", PrivateGPRegressor, updated("gaussian")),
-    ("updated, laplace", PrivateGPRegressor, updated("laplace", draws=9_000, epsilon=2.5)),
+    ("updated, laplace", PrivateGPRegressor, updated("laplace", epsilon=2.5)),
     (
         "refined, three classes, gaussian",
         PrivateGPClassifier,
@@ -751,12 +736,12 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "refined, two classes, laplace",
         PrivateGPClassifier,
-        further_labels(refined_model, 2, mechanism="laplace", epsilon=2.5, draws=20_000),
+        further_labels(refined_model, 2, mechanism="laplace", epsilon=2.5),
     ),
     (
         "updated, two classes, laplace",
         PrivateGPClassifier,
-        further_labels(updated_model, 2, LABELS, mechanism="laplace", epsilon=2.5, draws=9_000),
+        further_labels(updated_model, 2, LABELS, mechanism="laplace", epsilon=2.5),
     ),
     (
         "updated, three classes, gaussian",
@@ -771,7 +756,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "updated, poisson, laplace",
         PrivateGPRegressor,
-        updated("laplace", likelihood="poisson", max_change=0.25, epsilon=2.5, draws=9_000),
+        updated("laplace", likelihood="poisson", max_change=0.25, epsilon=2.5),
     ),
     (
         "refined, several outputs, gaussian",
@@ -791,16 +776,12 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "refined, records, gaussian",
         PrivateGPRegressor,
-        further_records(
-            refined_model, draws=GAUSSIAN_DRAWS, rows=5, mechanism="gaussian", **BUDGET
-        ),
+        further_records(refined_model, rows=5, mechanism="gaussian", **BUDGET),
     ),
     (
         "updated, records, laplace",
         PrivateGPRegressor,
-        further_records(
-            updated_model, FEW_RECORDS, draws=20_000, rows=200_000, mechanism="laplace", **SMALL
-        ),
+        further_records(updated_model, FEW_RECORDS, rows=200_000, mechanism="laplace", **SMALL),
     ),
     (
         "inducing",
@@ -819,14 +800,12 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "inducing, laplace",
         PrivateGPRegressor,
-        regressor(
-            inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5, draws=9_000
-        ),
+        regressor(inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5),
     ),
-    ("records, gaussian", PrivateGPRegressor, records("gaussian", GAUSSIAN_DRAWS, **BUDGET)),
-    ("records, laplace", PrivateGPRegressor, records("laplace", 20_000, **SMALL)),
+    ("records, gaussian", PrivateGPRegressor, records("gaussian", **BUDGET)),
+    ("records, laplace", PrivateGPRegressor, records("laplace", **SMALL)),
     ("outputs, gaussian", PrivateGP, mixed(mechanism="gaussian")),
-    ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5, draws=40_000)),
+    ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5)),
     ("people, gaussian", PrivateGP, mixed(mechanism="gaussian", groups="whose")),
     ("inducing", PrivateGP, mixed(mechanism="gaussian", inducing=3)),
     (
@@ -838,13 +817,13 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "two classes, laplace",
         PrivateGPClassifier,
-        classifier(2, mechanism="laplace", epsilon=2.5, draws=9_000),
+        classifier(2, mechanism="laplace", epsilon=2.5),
     ),
     ("three classes, gaussian", PrivateGPClassifier, classifier(3, mechanism="gaussian")),
     (
         "three classes, laplace",
         PrivateGPClassifier,
-        classifier(3, mechanism="laplace", epsilon=2.5, draws=20_000),
+        classifier(3, mechanism="laplace", epsilon=2.5),
     ),
     ("records, gaussian, many inputs", PrivateGPRegressor, features(**BUDGET)),
     (
@@ -857,7 +836,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "records, poisson, laplace",
         PrivateGPRegressor,
-        counted(draws=20_000, mechanism="laplace", **SMALL),
+        counted(mechanism="laplace", **SMALL),
     ),
     (
         "records of people, poisson",
@@ -872,7 +851,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "records, three classes, laplace",
         PrivateGPClassifier,
-        labelled([(0, 1)], mechanism="laplace", epsilon=2.5, draws=20_000),
+        labelled([(0, 1)], mechanism="laplace", epsilon=2.5),
     ),
     (
         "records of people, three classes",
@@ -887,7 +866,7 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
     (
         "records, three classes, many inputs",
         PrivateGPClassifier,
-        labelled([(0, 1)] * 4, draws=8_000),
+        replace(labelled([(0, 1)] * 4), draws=8_000),
     ),
     ("outputs, laplace", BinnedMeans, bins(BinnedMeans, "outputs", "laplace", **SMALL)),
     ("outputs, gaussian", BinnedMeans, bins(BinnedMeans, "outputs", "gaussian", **BUDGET)),

@@ -17,7 +17,7 @@ from tests.adversary.mechanisms import residuals
 @pytest.mark.statistical(failure=1e-6)
 @pytest.mark.parametrize("stage", [0, 1])
 def test_either_stage_holds_and_breaks_with_a_fifth_less_noise(stage):
-    row = residuals("gaussian", draws=6_000, epsilon=16.0)
+    row = replace(residuals("gaussian", epsilon=16.0), draws=6_000)
     own = replace(row, part=stage, promise=lambda g: Promise(mu=1.0 / g.noise_multipliers[stage]))
     looked = own.looked()
     assert looked.holds(1.0)
