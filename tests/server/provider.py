@@ -27,15 +27,20 @@ class Provider:
     """``claims``: what it tells of whoever comes; ``header``, ``key``: how it signs that."""
 
     address: str = ""
+    end: str = ""  # of its name, behind the address
     claims: dict[str, Any] = field(default_factory=dict)
     header: dict[str, str] = field(default_factory=lambda: {"alg": "RS256", "kid": "1"})
     own: RSAKey = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "1"}))
     key: Any = None
     waiting: dict[str, dict[str, str]] = field(default_factory=dict)
 
+    @property
+    def issuer(self) -> str:
+        return self.address + self.end
+
     def token(self, asked: dict[str, str]) -> str:
         now = int(time.time())
-        usual = {"iss": self.address, "aud": CLIENT, "sub": "1", "iat": now, "exp": now + 60}
+        usual = {"iss": self.issuer, "aud": CLIENT, "sub": "1", "iat": now, "exp": now + 60}
         told = {**usual, "nonce": asked["nonce"], **self.claims}
         return jwt.encode(self.header, told, self.key or self.own)
 
@@ -49,7 +54,7 @@ class Provider:
                 "token_endpoint": "/token",
                 "jwks_uri": "/keys",
             }
-            return {"issuer": self.address, **{k: self.address + v for k, v in paths.items()}}
+            return {"issuer": self.issuer, **{k: self.address + v for k, v in paths.items()}}
 
         @made.get("/keys")
         def keys() -> dict[str, Any]:
@@ -78,9 +83,9 @@ class Provider:
 
 
 @contextmanager
-def providing() -> Iterator[Provider]:
+def providing(end: str = "") -> Iterator[Provider]:
     """A provider that listens."""
-    provider = Provider()
+    provider = Provider(end=end)
     server = uvicorn.Server(uvicorn.Config(provider.application(), port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -15,6 +15,8 @@ import pytest
 import uvicorn
 from sqlalchemy import update
 
+from privgp.ledger.ledger import Ledger
+from privgp.plan.plan import unpack_plan
 from privgp.server.declared import Declared
 from privgp.server.errors import Refused
 from privgp.server.guard import Guard
@@ -23,6 +25,7 @@ from privgp.server.start import TimedProtocol, bind_socket
 from privgp.server.store import schema
 from privgp.server.store.keys import Who
 from privgp.server.views.exports import plain_text
+from privgp.server.work import NOT_APPROVED, decision, decisions_about
 from tests.server.world import ANALYST, CUSTODIAN, NONE, declared, running, settings, table_of
 
 PRIVATE = {"protect": "records", "x_bounds": [[0, 100]]}
@@ -197,8 +200,8 @@ def test_a_plan_is_either_withdrawn_or_started(world):
     own = Who(me, "clara", "custodian")
     service.decide(own, first, approved=False)
     with pytest.raises(Refused, match="not approved"):
-        store.add_job(own, "release", "visits", {"plan": first}, plan=first, **asked)
-    store.add_job(own, "release", "visits", {"plan": second}, plan=second, **asked)
+        store.add_job(own, "release", "visits", {"plan": first}, **asked)
+    store.add_job(own, "release", "visits", {"plan": second}, **asked)
     with pytest.raises(Refused, match="being carried out"):
         service.decide(own, second, approved=False)
 
@@ -220,13 +223,89 @@ def test_what_was_decided_last_is_what_the_chain_says_last(world):
     assert ("approval", "approval") not in pairwise(kinds[before:])  # approved once until rejected
 
 
-def test_a_release_that_failed_is_shown_as_failed_and_tried_again(world, monkeypatch):
+def failed_release(world, monkeypatch, once):
+    """A plan and the job that failed to carry it out."""
     store = world.client.app.state.service.store
     plan = world.plan(ANALYST, "visits", epsilon=0.01)
     monkeypatch.setattr(store, "next_job", lambda: None)
-    job = world.release(ANALYST, "visits", plan, "fails-at-first").json()["id"]
-    monkeypatch.undo()
+    job = world.release(ANALYST, "visits", plan, once).json()["id"]
     store.note(job, state="failed", error="The release stopped half-way.")
+    monkeypatch.undo()
+    return plan, job
+
+
+def test_the_approval_of_a_release_that_failed_can_be_withdrawn(world, monkeypatch):
+    """Until it is given again, neither way to try again starts the release."""
+    plan, job = failed_release(world, monkeypatch, "fails-and-is-withdrawn")
+    withdrawn = world.ask(CUSTODIAN, "POST", f"/api/plans/{plan}/reject")
+    assert (withdrawn.status_code, withdrawn.json()["state"]) == (200, "rejected")
+    for again in (
+        world.ask(CUSTODIAN, "POST", f"/api/jobs/{job}/retry"),
+        world.release(ANALYST, "visits", plan, "fails-and-is-withdrawn"),
+    ):
+        assert (again.status_code, "not approved" in again.text) == (409, True)
+    assert world.ask(CUSTODIAN, "POST", f"/api/plans/{plan}/approve").json()["state"] == "failed"
+    done = world.finished(
+        ANALYST, world.release(ANALYST, "visits", plan, "fails-and-is-withdrawn").json()
+    )
+    assert (done["id"], done["state"]) == (job, "done")
+
+
+def test_jobs_tried_again_count_for_the_key_that_tries(tmp_path, monkeypatch):
+    with running(tmp_path, max_jobs_per_key=1) as world:
+        jobs = [failed_release(world, monkeypatch, f"the-release-{each}")[1] for each in "ab"]
+        monkeypatch.setattr(world.client.app.state.service.store, "next_job", lambda: None)
+        paths = [f"/api/jobs/{job}/retry" for job in jobs]
+        assert [world.ask(CUSTODIAN, "POST", path).status_code for path in paths] == [202, 429]
+        plan = world.get(CUSTODIAN, "/api/datasets/visits/plans")[-1]["id"]
+        assert world.release(ANALYST, "visits", plan, "the-release-b").status_code == 202
+
+
+def change_plans(world, plan, **values):
+    """Change the row of a plan behind the server's back."""
+    with world.client.app.state.service.store.database.write() as connection:
+        rows = update(schema.plans).where(schema.plans.c.id == plan)
+        connection.execute(rows.values(**values))
+
+
+@pytest.mark.parametrize("how", ["never approved", "withdrawn", "another plan"])
+def test_a_release_needs_its_approval_in_the_chain(world, how):
+    """A row of the database that says so is not enough."""
+    plan = world.plan(ANALYST, "visits", approve=how != "never approved", epsilon=0.01)
+    if how == "withdrawn":
+        world.ask(CUSTODIAN, "POST", f"/api/plans/{plan}/reject")
+    if how == "another plan":
+        other = world.plan(ANALYST, "visits", approve=False, epsilon=0.02)
+        file = world.client.app.state.service.store.plan_file(other)
+        change_plans(world, plan, file=file)
+    else:
+        change_plans(world, plan, approved_at="2026-01-01", rejected_at="")
+    before = world.get(ANALYST, "/api/datasets/visits")["remaining"]
+    once = f"forged-{how.replace(' ', '-')}"
+    job = world.finished(ANALYST, world.release(ANALYST, "visits", plan, once).json())
+    assert (job["state"], job["error"]) == ("failed", NOT_APPROVED)
+    assert world.get(ANALYST, "/api/datasets/visits")["remaining"] == before
+
+
+def test_a_release_needs_an_approval_that_the_ledger_signed(tmp_path):
+    """Whoever can write to the database and has no key can add an entry, but not sign it."""
+    with running(tmp_path) as world:
+        work = world.client.app.state.service.work
+        plan = world.plan(ANALYST, "visits", epsilon=0.01)
+        forged = world.plan(ANALYST, "visits", approve=False, epsilon=0.02)
+        decided = unpack_plan(work.store.plan_file(forged)).hash
+        Ledger(work.settings.url).account("visits").decide(
+            "approval", f"{decisions_about(forged)}k: 1", decision(decided, "k")
+        )
+        change_plans(world, forged, approved_at="2026-01-01")
+        started = world.release(ANALYST, "visits", forged, "with-a-forged-entry").json()
+        job = world.finished(ANALYST, started)
+        assert (job["state"], "is not signed by this key" in job["error"]) == ("failed", True)
+        assert world.get(ANALYST, f"/api/plans/{plan}")["state"] == "approved"
+
+
+def test_a_release_that_failed_is_shown_as_failed_and_tried_again(world, monkeypatch):
+    plan, job = failed_release(world, monkeypatch, "fails-at-first")
     shown = world.get(ANALYST, f"/api/plans/{plan}")
     assert (shown["state"], shown["carried_out_by"]) == ("failed", "")
     again = world.ask(CUSTODIAN, "POST", f"/api/jobs/{job}/retry")  # another key takes it over

@@ -21,13 +21,13 @@ CLARA = "clara@hospital.example"
 VERIFIED = {"email": CLARA, "email_verified": True}
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    """A server and the provider that it believes."""
+@pytest.fixture(scope="module", params=["", "/"], ids=["plain", "slash"])
+def both(request, tmp_path_factory):
+    """A server and the provider that it believes, whose name may end in a slash."""
     folder = tmp_path_factory.mktemp("oidc")
-    with providing() as provider:
+    with providing(request.param) as provider:
         given = {
-            "oidc_issuer": provider.address,
+            "oidc_issuer": provider.issuer,
             "oidc_client_id": CLIENT,
             "oidc_client_secret": SECRET,
         }
@@ -165,7 +165,7 @@ def test_a_provider_that_is_away_is_one_sentence(tmp_path):
         {"oidc_issuer": "https://provider.example", "address": "https://a.example"},
         {"oidc_issuer": "https://provider.example", "oidc_client_id": "x"},
         {
-            "oidc_issuer": "https://provider.example/",
+            "oidc_issuer": "https://provider.example//",
             "oidc_client_id": "x",
             "address": "https://a.example",
         },

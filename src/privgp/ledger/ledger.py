@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger import database as tables
 from privgp.ledger.account import Account, check_text, entries_of
-from privgp.ledger.chain import Anchor, Opened, check, check_anchor, seal_row
+from privgp.ledger.chain import Anchor, Entry, Opened, check, check_anchor, seal_row
 from privgp.ledger.database import ANCHOR, KEY, Database, check_url, exclude_others, has_triggers
 from privgp.ledger.filter import decimal
 from privgp.ledger.signing import SigningKey, check_entries
@@ -151,7 +151,7 @@ class Ledger:
 
         """
         known = {} if self.anchor is None else self.anchor.heads()
-        signer = self.key.public_pem if public_key is None and self.key else public_key
+        signer = self._signer if public_key is None else public_key
         heads: set[str] = set()
         with self.database.read() as connection:
             if not has_triggers(connection):
@@ -162,7 +162,8 @@ class Ledger:
                 if not set(named) <= set(accounts):
                     raise LedgerTampered("there are rows of no account.")
             for name, opened in accounts.items():
-                heads |= _check_account(connection, opened, known.get(name), signer)
+                entries = _check_account(connection, opened, known.get(name), signer)
+                heads |= {opened.hash, *(entry.hash for entry in entries)}
         for name in set(known) - set(accounts):
             check_anchor(name, known[name], {})
         if head is not None and head not in heads:
@@ -170,6 +171,18 @@ class Ledger:
                 "the head is not in this ledger: an older copy was put back, or it is of another one."
             )
         return True
+
+    def check_account(self, dataset: str) -> list[Entry]:
+        """Check one account as ``verify`` does; its entries, oldest first."""
+        known = {} if self.anchor is None else self.anchor.heads()
+        with self.database.read() as connection:
+            opened = _accounts(connection)[dataset]
+            return _check_account(connection, opened, known.get(dataset), self._signer)
+
+    @property
+    def _signer(self) -> str | None:
+        """The public key of the ledger, as PEM, if it has one."""
+        return None if self.key is None else self.key.public_pem
 
     @property
     def has_anchor(self) -> bool:
@@ -216,8 +229,8 @@ def _accounts(connection: Connection) -> dict[str, Opened]:
 
 def _check_account(
     connection: Connection, opened: Opened, known: tuple[int, str] | None, signer: str | None
-) -> set[str]:
-    """Check one chain; all heads that it ever had."""
+) -> list[Entry]:
+    """The entries of one chain, which is whole."""
     entries = entries_of(connection, opened.dataset)
     if signer is not None:
         check_entries(entries, signer)
@@ -226,7 +239,7 @@ def _check_account(
     check(opened, entries, {key: bytes(answer) for key, answer in stored})
     heads = {0: opened.hash, **{entry.number: entry.hash for entry in entries}}
     check_anchor(opened.dataset, known, heads)
-    return set(heads.values())
+    return entries
 
 
 def _same(opened: Opened, wanted: Opened) -> bool:

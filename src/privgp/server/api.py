@@ -168,7 +168,7 @@ def job(s: Served, who: Anybody, number: str) -> Row:
 def retry(s: Served, who: Anybody, number: str) -> Row:
     """Carry out a failed job again: its own key's, or any as a custodian. Nothing is charged twice."""
     s.store.job(who, number)
-    job = s.store.retry(who, number)
+    job = s.store.retry(who, number, s.settings.max_jobs_per_key)
     s.store.log(who, "job retried", number)
     s.worker.wake()
     return shapes.only(job, shapes.Job)

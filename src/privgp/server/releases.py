@@ -51,7 +51,7 @@ def approve(s: Served, who: Custodian, number: str) -> Row:
 
 @router.post("/plans/{number}/reject", response_model=shapes.PlanSummary)
 def reject(s: Served, who: Custodian, number: str) -> Row:
-    """Reject a plan, or withdraw its approval before it is carried out."""
+    """Reject a plan, or withdraw its approval before it is carried out, or after that failed."""
     return _plan(s, s.decide(who, number, approved=False), short=True)
 
 
@@ -258,10 +258,10 @@ def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
 
 def _plan_state(row: Row, job: Row | None) -> str:
     """Where a plan stands: planned, approved, rejected, running, failed or released."""
-    if job is not None:
-        return {WAITING: RUNNING, DONE: RELEASED}.get(job["state"], str(job["state"]))
     if row["rejected_at"]:
         return "rejected"
+    if job is not None:
+        return {WAITING: RUNNING, DONE: RELEASED}.get(job["state"], str(job["state"]))
     return "approved" if row["approved_at"] else "planned"
 
 

@@ -26,7 +26,7 @@ from privgp.server.store import tables
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row, new_id
 from privgp.server.store.store import Store
-from privgp.server.work import Work
+from privgp.server.work import Work, decision, decisions_about
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
 Once = Annotated[str, ONCE]
@@ -85,16 +85,14 @@ class Service:
     def decide(self, who: Who, number: str, *, approved: bool) -> Row:
         """Approve or reject a plan, in one transaction with the entry in the chain of its account."""
         plan = self.store.plan(who, number)
-        kind, key = (
-            APPROVAL if approved else REJECTION,
-            f"plan {number} by key {who.key}: {new_id()}",
-        )
-        request = json.dumps({"plan": json.loads(plan["told"])["hash"], "key": who.key})
+        kind = APPROVAL if approved else REJECTION
+        key = f"{decisions_about(number)}{who.key}: {new_id()}"
+        request = decision(json.loads(plan["told"])["hash"], who.key)
 
         def note(connection: Connection) -> bool:
             return self.store.decide(connection, who, number, approved=approved)
 
-        self.work.account_of(plan["dataset"]).decide(kind, key, request.encode("ascii"), note)
+        self.work.account_of(plan["dataset"]).decide(kind, key, request, note)
         self.store.log(who, "plan approved" if approved else "plan rejected", number)
         return self.store.plan(who, number)
 
@@ -102,7 +100,7 @@ class Service:
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
         most = self.settings.max_jobs_per_key
         once: Row = {"retry": retry, "digest": digest, "max_jobs_per_key": most}
-        job = self.store.add_job(who, kind, dataset, asked, plan=asked.get("plan", ""), **once)
+        job = self.store.add_job(who, kind, dataset, asked, **once)
         self.worker.wake()
         return shapes.only(job, shapes.Job)
 

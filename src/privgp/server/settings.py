@@ -23,8 +23,10 @@ from pydantic_settings import (
 )
 
 SQLITE = "sqlite:///"
-# An address without a path's end; without TLS on this machine only. Empty: none.
-ORIGIN = r"^(https://[^\s?#]*[^\s?#/]|http://(localhost|127\.0\.0\.1)(:\d+)?)?$"
+# Addresses, without TLS on this machine only; empty: none. That of an issuer may end in a slash.
+HERE = r"http://(localhost|127\.0\.0\.1)(:\d+)?"
+ORIGIN = rf"^(https://[^\s?#]*[^\s?#/]|{HERE})?$"
+ISSUER = rf"^(https://[^\s?#]*[^\s?#/]/?|{HERE}/?)?$"
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -47,7 +49,7 @@ class Settings(BaseSettings):
         None, "password of `/metrics`; default: there are no metrics", min_length=16, repr=False
     )
     address: str = about("", "the server's address: `https://` and its name", pattern=ORIGIN)
-    oidc_issuer: str = about("", "OpenID Connect provider that people sign in at", pattern=ORIGIN)
+    oidc_issuer: str = about("", "OpenID Connect provider that people sign in at", pattern=ISSUER)
     oidc_client_id: str = about("", "the name of this server at the provider")
     oidc_client_secret: str = about("", "password of this server at the provider", repr=False)
     oidc_claim: str = about("email", "the claim that identifies a person")

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from privgp.ledger.account import Account
-from privgp.ledger.chain import Entry
+from privgp.ledger.chain import APPROVAL, DECISIONS, Entry, digest
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
 from privgp.models.bounds import private_bounds
@@ -41,6 +41,10 @@ Step = Callable[[float, str], None]
 STOPPED = (
     "The release stopped half-way: ask again with the same Idempotency-Key. What was charged is not "
     "charged twice."
+)
+NOT_APPROVED = (
+    "The ledger has no approval of this plan as it is: withdraw the approval and approve it again. "
+    "Nothing was drawn."
 )
 MEASURED_AGAIN = "These rows were measured already: an update needs new people. Nothing was spent."
 CURVE = 60  # points along every input that a plan states its intervals at
@@ -148,6 +152,7 @@ class Work:
     def _release(self, job: Row, declared: Declared, step: Step) -> str:
         plan = unpack_plan(self.store.plan_file(job["asked"]["plan"]))
         assert plan.made_for is not None
+        self._check_approval(declared.charged, job["asked"]["plan"], plan.hash)
         model = estimator_for(plan.made_for.parameters)
         step(0.1, "Reading the table")
         X, others, y = declared.all_columns(model, declared.path(self.settings))
@@ -197,6 +202,17 @@ class Work:
             self.store.add_function(id=number, dataset=job["dataset"], **made)
         return number
 
+    def _check_approval(self, account: str, number: str, plan_hash: str) -> None:
+        """Refuse a plan, unless the last decision about it in the chain approves this very plan."""
+        beginning, last = decisions_about(number), None
+        for entry in self.ledger.check_account(account):
+            if entry.kind in DECISIONS and str(entry.key).startswith(beginning):
+                last = entry
+        who = "" if last is None else str(last.key).removeprefix(beginning).partition(":")[0]
+        approval = (APPROVAL, digest(decision(plan_hash, who)))
+        if last is None or (last.kind, last.request) != approval:
+            raise Refused(409, NOT_APPROVED)
+
     def _answer_once(
         self, job: Row, request: str, draw: Callable[[Keyed], Any], previous: str, step: Step
     ) -> str:
@@ -209,6 +225,16 @@ class Work:
             id=job["id"], dataset=job["dataset"], ledger_key=key, previous=previous
         )
         return str(job["id"])
+
+
+def decisions_about(plan: str) -> str:
+    """How the names of the chain's decisions about a plan begin; the key of who decided follows."""
+    return f"plan {plan} by key "
+
+
+def decision(plan_hash: str, key: str) -> bytes:
+    """What is decided about a plan, of which the chain keeps a hash."""
+    return json.dumps({"plan": plan_hash, "key": key}).encode("ascii")
 
 
 def _plan_summary(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Select, and_, case, func, insert, select, true, update
+from sqlalchemy import Connection, Select, and_, func, insert, select, true, update
 
 from privgp.ledger.database import exclude_others
 from privgp.server.errors import Refused
@@ -28,11 +28,9 @@ class Jobs(Rows):
         retry: str,
         digest: str,
         max_jobs_per_key: int,
-        plan: str = "",
     ) -> Row:
         """The job of this key and retry key: a new one, or the one there is; a failed one is tried
-        again. The same retry key with another request is refused. ``plan``: which must be approved, and
-        is carried out by one job."""
+        again. The same retry key with another request is refused. A plan is carried out by one job."""
         c = s.jobs.c
         same = and_(c.key == who.key, c.kind == kind, c.retry == retry)
         with self.database.write() as connection:
@@ -42,18 +40,11 @@ class Jobs(Rows):
                 if row["digest"] != digest:
                     raise Refused(409, "This Idempotency-Key was used for another request.")
                 if row["state"] == s.FAILED:
-                    connection.execute(update(s.jobs).where(c.id == row["id"]).values(**AGAIN))
-                    return {**row, **AGAIN}
+                    return _run_again(connection, who, dict(row), max_jobs_per_key)
                 return dict(row)
-            if plan and connection.execute(jobs_that(kind, asked)).first():
+            if "plan" in asked and connection.execute(jobs_that(kind, asked)).first():
                 raise Refused(409, "This plan was carried out already: make another one.")
-            found = select(s.plans.c.id).where(s.plans.c.id == plan, s.plans.c.approved_at != "")
-            if plan and not connection.execute(found).first():
-                raise Refused(409, "The plan is not approved by a custodian.")
-            busy = and_(c.key == who.key, c.state.in_((s.WAITING, s.RUNNING)))
-            waiting = connection.execute(select(func.count()).where(busy)).scalar() or 0
-            if waiting >= max_jobs_per_key:
-                raise Refused(429, "This key has too many jobs waiting: try again later.")
+            _check_start(connection, who, asked, max_jobs_per_key)
             last = connection.execute(select(func.max(c.place))).scalar() or 0
             made = {
                 "id": new_id(), "place": last + 1, "dataset": dataset, "key": who.key, "kind": kind,
@@ -75,15 +66,15 @@ class Jobs(Rows):
         """The job that was asked for this, if there is one."""
         return self._found(jobs_that(kind, asked))
 
-    def retry(self, who: Who, number: str) -> Row:
+    def retry(self, who: Who, number: str, max_jobs_per_key: int) -> Row:
         """Let a failed job run again, under the key that asks: what it charged is charged once."""
-        c = s.jobs.c
-        failed = and_(c.id == number, c.state == s.FAILED)
-        once = case((c.key == who.key, c.retry), else_=new_id())  # the new key may have used it
-        again = update(s.jobs).where(failed).values(key=who.key, retry=once, **AGAIN)
-        if self._write(again) == 0:
-            raise Refused(409, "Only a job that failed can be tried again.")
-        return self._first(select(s.jobs).where(c.id == number))
+        failed = and_(s.jobs.c.id == number, s.jobs.c.state == s.FAILED)
+        with self.database.write() as connection:
+            exclude_others(connection)
+            row = connection.execute(select(s.jobs).where(failed)).mappings().first()
+            if row is None:
+                raise Refused(409, "Only a job that failed can be tried again.")
+            return _run_again(connection, who, dict(row), max_jobs_per_key)
 
     def has_job(self, who: Who, kind: str, retry: str) -> bool:
         c = s.jobs.c
@@ -133,6 +124,28 @@ class Jobs(Rows):
 def jobs_that(kind: str, asked: Mapping[str, object]) -> Select[Any]:
     """The jobs that were asked for this."""
     return select(s.jobs).where(s.jobs.c.kind == kind, s.jobs.c.asked == _to_text(asked))
+
+
+def _run_again(connection: Connection, who: Who, row: Row, max_jobs_per_key: int) -> Row:
+    """Let a failed job wait again, under the key that asks."""
+    _check_start(connection, who, json.loads(row["asked"]), max_jobs_per_key)
+    once = row["retry"] if row["key"] == who.key else new_id()  # the new key may have used it
+    again = {"key": who.key, "retry": once, **AGAIN}
+    connection.execute(update(s.jobs).where(s.jobs.c.id == row["id"]).values(**again))
+    return {**row, **again}
+
+
+def _check_start(
+    connection: Connection, who: Who, asked: Mapping[str, object], max_jobs_per_key: int
+) -> None:
+    """Refuse a job whose plan is not approved, or whose key has too many others."""
+    p, c = s.plans.c, s.jobs.c
+    approved = select(p.id).where(p.id == asked.get("plan"), p.approved_at != "")
+    if "plan" in asked and not connection.execute(approved).first():
+        raise Refused(409, "The plan is not approved by a custodian.")
+    busy = and_(c.key == who.key, c.state.in_((s.WAITING, s.RUNNING)))
+    if (connection.execute(select(func.count()).where(busy)).scalar() or 0) >= max_jobs_per_key:
+        raise Refused(429, "This key has too many jobs waiting: try again later.")
 
 
 def _to_text(asked: Mapping[str, object]) -> str:

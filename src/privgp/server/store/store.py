@@ -10,7 +10,7 @@ from privgp.server.errors import Refused
 from privgp.server.store import schema as s
 from privgp.server.store.jobs import Jobs, jobs_that
 from privgp.server.store.keys import Keys, Who, sees
-from privgp.server.store.schema import RUNNING, WAITING, Row, Rows, now
+from privgp.server.store.schema import FAILED, RUNNING, WAITING, Row, Rows, now
 
 
 class Events(Rows):
@@ -109,7 +109,7 @@ class Store(Keys, Jobs, Events, Titles):
 
     def decide(self, connection: Connection, who: Who, number: str, *, approved: bool) -> bool:
         """Approve a plan, unless it is; or reject it, which withdraws an approval, unless it is being
-        carried out. Whether anything was decided."""
+        carried out or was. Whether anything was decided."""
         made, undone = ("approved", "rejected") if approved else ("rejected", "approved")
         values = {
             f"{made}_at": now(),
@@ -120,7 +120,8 @@ class Store(Keys, Jobs, Events, Titles):
         c = s.plans.c
         where = and_(c.id == number, c.approved_at == "") if approved else c.id == number
         exclude_others(connection)
-        if not approved and connection.execute(jobs_that("release", {"plan": number})).first():
+        started = jobs_that("release", {"plan": number}).where(s.jobs.c.state != FAILED)
+        if not approved and connection.execute(started).first():
             raise Refused(409, "The plan is being carried out, or was.")
         return connection.execute(update(s.plans).where(where).values(**values)).rowcount > 0
 

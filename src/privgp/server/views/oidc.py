@@ -20,6 +20,7 @@ from privgp.server.store.schema import Row
 from privgp.server.views.pages import render, set_session
 
 START, CALLBACK = "/signin/oidc", "/signin/oidc/callback"
+DISCOVERY = "/.well-known/openid-configuration"
 SECONDS = 600  # to come back from the provider
 FAILED = "The sign-in service did not confirm who you are: try again."
 NOBODY = "There is no key for you here: ask a custodian to make one for your identity."
@@ -32,7 +33,7 @@ def add_sign_in(made: FastAPI, settings: Settings) -> None:
         "provider",
         client_id=settings.oidc_client_id,
         client_secret=settings.oidc_client_secret,
-        server_metadata_url=f"{settings.oidc_issuer}/.well-known/openid-configuration",
+        server_metadata_url=settings.oidc_issuer.rstrip("/") + DISCOVERY,
         client_kwargs={"scope": "openid email", "code_challenge_method": "S256", "timeout": 10},
     )
     # Checked beside what Authlib checks: signature, nonce, state and times.
