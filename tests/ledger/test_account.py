@@ -7,6 +7,7 @@ import pickle
 import shutil
 import sqlite3
 import stat
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -81,8 +82,14 @@ def test_one_budget_for_one_public_part(tmp_path):
         ledger.open("again", 1.0, 1e-5, public=[[1.0], [2.0]])
     other = ledger.open("other", 1.0, 1e-5, public=[[1.0], [3.0]])
     ledger.account("visits").charge(pure(0.1), fingerprint="f")
+    with warnings.catch_warnings():  # an error stops the draw, so it must not cost anything
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="dataset 'visits' before"):
+            other.charge(pure(0.1), fingerprint="f")
+    assert other.remaining() == 1.0
     with pytest.warns(UserWarning, match="dataset 'visits' before"):
         other.charge(pure(0.1), fingerprint="f")
+    assert other.remaining() == 0.9
 
 
 def test_a_key_is_charged_once_and_answered_once(url):
