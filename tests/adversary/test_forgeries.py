@@ -287,7 +287,7 @@ def test_stages_of_one_of_several_outcomes_are_refused(place: int, law: Any) -> 
     plan = planned("joint" if law is LAWS[0] else "joint groups")
     parts = list(plan.parts)
     parts[place] = replace(parts[place], residuals=Residuals())
-    with pytest.raises(DamagedFile, match="belong together|make a plan"):
+    with pytest.raises(DamagedFile, match=r"belong together|make a plan"):
         unpack_plan(packed(replace(plan, parts=tuple(parts))))
 
 

@@ -25,6 +25,7 @@ from privgp.ledger.filter import UNIT, Cost, Spent
 from privgp.ledger.signing import SigningKey, check_certificate
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.protected import RECORDS
+from privgp.release.certificate.page import page
 from privgp.release.certificate.schema import SCHEMA
 from tests.ledger.promises import gaussian, of, pure
 
@@ -453,6 +454,11 @@ def test_a_certificate_is_checked_against_a_public_key_alone(signed, tmp_path):
     for each in forged:
         with pytest.raises(LedgerTampered):
             check_certificate(each, public)
+    # The total and what was left are not signed, so nobody is told that they are.
+    unsigned = {"total_epsilon": 9.0, "total_delta": 0.5, "left": 9.0}
+    generous = {**certificate, "ledger": {**charged, **unsigned}}
+    assert not unsigned.keys() & check_certificate(generous, public).keys()
+    assert "The charge is signed, total budget and what was left are not" in page(generous)
     other = SigningKey(tmp_path / "other.pem").public_pem
     with pytest.raises(LedgerTampered, match="not signed by this key"):
         check_certificate(certificate, other)

@@ -85,10 +85,8 @@ class Service:
     def decide(self, who: Who, number: str, *, approved: bool) -> Row:
         """Approve or reject a plan, in one transaction with the entry in the chain of its account."""
         plan = self.store.plan(who, number)
-        kind, key = (
-            APPROVAL if approved else REJECTION,
-            f"plan {number} by key {who.key}: {new_id()}",
-        )
+        kind = APPROVAL if approved else REJECTION
+        key = f"plan {number} by key {who.key}: {new_id()}"
         request = json.dumps({"plan": json.loads(plan["told"])["hash"], "key": who.key})
 
         def note(connection: Connection) -> bool:
