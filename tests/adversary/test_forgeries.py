@@ -34,6 +34,7 @@ from privgp.ledger.chain import Entry, Opened, check, seal_row
 from privgp.ledger.filter import Budget, Cost, Spent, decimal, ways
 from privgp.models.function.estimator import FUNCTIONS
 from privgp.plan.choice import AnyStrategy
+from privgp.plan.designs.stages import Residuals
 from privgp.plan.plan import CODEC, unpack_plan
 from privgp.plan.strategy import noise_of
 from privgp.plan.together import JointSums
@@ -169,6 +170,15 @@ def moved_by(plan: Any) -> Exact:
     return (distance_of_points if points else distance)(plan.strategy)
 
 
+def noise_beside(plan: Any, moved: Exact) -> Any:
+    """The noise of every stage, as if each moved as far as the last one: its scale over how far its own sums do."""
+    if plan.residuals is None:
+        return plan.noises
+    first, noise = plan.residuals.strategies(plan.strategy)[0], plan.noises[0]
+    less = float(np.exp2(moved.log - distance(first).log))
+    return noise.with_size(noise.size, less), plan.noises[1]
+
+
 def packed(plan: Any) -> bytes:
     """The file of a plan with right hashes, whatever it holds."""
     parts = tuple(replace(part, asked=None) for part in plan.parts)
@@ -247,13 +257,38 @@ def test_no_forged_plan_has_too_little_noise(kind: str) -> None:
                 outcomes["refused"] += 1
                 continue
             moved = moved_by(read)
+            noises = noise_beside(read, moved)
         told = f"{kind}, {number}: stated {read.strategy.sensitivity():g}, real 2**{moved.log:g}"
         assert moved.log <= math.log2(read.strategy.sensitivity()) + 2.0 * ROUNDING, told
-        assert keeps(in_stages(read.noises), moved, read.epsilon, read.delta), told
+        assert keeps(in_stages(noises), moved, read.epsilon, read.delta), told
         assert all(2.0**each.exponent <= 2.0**-38 * each.scale for each in read.noises), told
         outcomes["accepted"] += 1
     assert outcomes["accepted"]
     assert outcomes["refused"]
+
+
+@pytest.mark.parametrize("name", [law["mechanism"] for law in LAWS])
+def test_sums_that_are_added_up_get_noise_for_what_they_are(name: str) -> None:
+    """With the noise of single sums, those that overlap would hide too little once they are added up."""
+    plan = planned(f"stages, {name}")
+    count = len(plan.strategy.matrix)
+    forged = with_part(plan, residuals=replace(plan.residuals, groups=(0,) * count))
+    read, budget = unpack_plan(packed(forged)), (plan.epsilon, plan.delta)
+    moved = moved_by(read)
+    assert keeps(in_stages(noise_beside(read, moved)), moved, *budget)
+    less = [each.with_size(each.size, 0.8) for each in noise_beside(read, moved)]
+    assert not keeps(in_stages(less), moved, *budget)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("place", [0, 1])
+def test_stages_of_one_of_several_outcomes_are_refused(place: int, law: Any) -> None:
+    """All outcomes are drawn at once: a fit failed half-way, or measured other than the plan states."""
+    plan = planned("joint" if law is LAWS[0] else "joint groups")
+    parts = list(plan.parts)
+    parts[place] = replace(parts[place], residuals=Residuals())
+    with pytest.raises(DamagedFile, match=r"belong together|make a plan"):
+        unpack_plan(packed(replace(plan, parts=tuple(parts))))
 
 
 # ----- states -----

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import sqlite3
 import stat
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from privgp.ledger.filter import UNIT, Cost, Spent
 from privgp.ledger.signing import SigningKey, check_certificate
 from privgp.privacy.guarantee import Guarantee
 from privgp.privacy.protected import RECORDS
+from privgp.release.certificate.page import page
 from privgp.release.certificate.schema import SCHEMA
 from tests.ledger.promises import gaussian, of, pure
 
@@ -81,8 +83,14 @@ def test_one_budget_for_one_public_part(tmp_path):
         ledger.open("again", 1.0, 1e-5, public=[[1.0], [2.0]])
     other = ledger.open("other", 1.0, 1e-5, public=[[1.0], [3.0]])
     ledger.account("visits").charge(pure(0.1), fingerprint="f")
+    with warnings.catch_warnings():  # an error stops the draw, so it must not cost anything
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="dataset 'visits' before"):
+            other.charge(pure(0.1), fingerprint="f")
+    assert other.remaining() == 1.0
     with pytest.warns(UserWarning, match="dataset 'visits' before"):
         other.charge(pure(0.1), fingerprint="f")
+    assert other.remaining() == 0.9
 
 
 def test_a_key_is_charged_once_and_answered_once(url):
@@ -446,6 +454,11 @@ def test_a_certificate_is_checked_against_a_public_key_alone(signed, tmp_path):
     for each in forged:
         with pytest.raises(LedgerTampered):
             check_certificate(each, public)
+    # The total and what was left are not signed, so nobody is told that they are.
+    unsigned = {"total_epsilon": 9.0, "total_delta": 0.5, "left": 9.0}
+    generous = {**certificate, "ledger": {**charged, **unsigned}}
+    assert not unsigned.keys() & check_certificate(generous, public).keys()
+    assert "The charge is signed, total budget and what was left are not" in page(generous)
     other = SigningKey(tmp_path / "other.pem").public_pem
     with pytest.raises(LedgerTampered, match="not signed by this key"):
         check_certificate(certificate, other)

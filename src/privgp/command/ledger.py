@@ -120,7 +120,8 @@ def _check_certificate(path: Path, public: str | None) -> str:
         raise Refusal(f"'{path}' is no certificate.")
     stated = check_certificate(facts, public)
     spent = f"epsilon = {stated['epsilon']:g}, delta = {stated['delta']:g}"
-    return f"Signed: entry {stated['entry']} of '{stated['dataset']}', {stated['at']}, {spent}."
+    signed = f"Signed: entry {stated['entry']} of '{stated['dataset']}', {stated['at']}, {spent}."
+    return f"{signed} Nothing else in it is, such as the total budget and what was left."
 
 
 def export(

@@ -91,15 +91,15 @@ class Account:
                 connection, opened, last, CHARGE, key, asked, fits,
                 guarantee=promised, fingerprint=fingerprint,
             )  # fmt: skip
-            others = _find_other_charge(connection, self.dataset, fingerprint)
+            # a warning that somebody made an error undoes the charge, as nothing is drawn then
+            if others := _find_other_charge(connection, self.dataset, fingerprint):
+                warnings.warn(
+                    f"these public inputs were charged to dataset {others!r} before: if they are about "
+                    "the same people, charge one account for both.",
+                    UserWarning,
+                    stacklevel=2,
+                )
         self._renew_anchor(entry)
-        if others:
-            warnings.warn(
-                f"these public inputs were charged to dataset {others!r} before: if they are about "
-                "the same people, charge one account for both.",
-                UserWarning,
-                stacklevel=2,
-            )
         return entry
 
     def answer(

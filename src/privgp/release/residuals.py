@@ -134,9 +134,8 @@ class FirstStage:
             first,
             values=joined.values,
             noise_std=joined.std,
-            is_laplace=bool(
-                first.laplace.all() and std < first.noise_std
-            ),  # what the larger share has
+            # what the larger share has
+            is_laplace=bool(first.laplace.all() and std < first.noise_std),
         )
         if second.energy is not None:
             with one_thread():

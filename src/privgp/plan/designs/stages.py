@@ -229,9 +229,8 @@ def neighbours(strategy: OutputSums, inputs: Array) -> tuple[int, ...]:
     weights = strategy.matrix * strategy.per_input(strategy.row_weights)
     with one_thread():  # the same groups, whatever the number of threads
         places = weights @ inputs / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-    return tuple(
-        halve(places / spreads(inputs), max(sums // each, min(sums, LEAST_ADDED))).tolist()
-    )
+    most = max(sums // each, min(sums, LEAST_ADDED))
+    return tuple(halve(places / spreads(inputs), most).tolist())
 
 
 def scatters_of(prior: Prior, half_width: float) -> list[float]:

@@ -202,7 +202,8 @@ def _first_page(c: Facts) -> dict[str, object]:
             c.get("ledger")
             and f"privgp ledger verify --ledger ADDRESS --head {c['ledger']['head']} checks the charge.",
             "signature" in c.get("ledger", {})
-            and "It is signed: privgp ledger verify --certificate FILE --key KEY checks it with a public key.",
+            and "The charge is signed, total budget and what was left are not: privgp ledger verify --certificate FILE "
+            "--key KEY checks it with a public key.",
             f"Every mechanism has a proof. The tests of privgp {c['software'].get('privgp', 'unknown')} attack "
             "each one, and compare byte by byte what two datasets that differ in one person would publish.",
         ],
