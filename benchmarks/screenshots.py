@@ -152,9 +152,7 @@ def taken(address: str, key: str, numbers: dict[str, str], looks: list[str]) -> 
         "function": f"/functions/{numbers['function']}", "missing": "/nothing",
     }  # fmt: skip
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(
-            executable_path=browser, args=FLAGS
-        )
+        made = playwright.chromium.launch(executable_path=browser, args=FLAGS)
         for look in looks:
             page = made.new_context(**LOOKS[look], reduced_motion="reduce").new_page()
             page.set_default_timeout(PATIENCE)

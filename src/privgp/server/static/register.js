@@ -260,7 +260,7 @@ const checks = [
     return wrong("columns", gapsOf(columns.filter((each) => each.use)));
   },
   () => true,
-  () => wrong("groups", form.elements.people.value === "several" && !$("groups").value ? "No column is left to tell whose row it is." : gapsOf(columns.filter((each) => each.name === person()))),
+  () => wrong("groups", form.elements.people.value === "several" && !$("groups").value ? "No column is left that identifies the person." : gapsOf(columns.filter((each) => each.name === person()))),
   () => {
     const inputs = isPublic() ? [] : of("input"), numbers = [...of("outcome").filter((each) => each.kind !== "label" && !finds()), ...inputs.filter(bounded)];
     for (const place of all(".wrong", $("bounds"))) wrong(place.id.replace("-wrong", ""), "");
