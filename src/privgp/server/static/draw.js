@@ -75,7 +75,7 @@ function drawCurve(place, view, { input, lines, chosen = 0, part = "total", at =
       put("line", { class: "rule", x1: margin.l, x2: width - margin.r, y1: Y(value), y2: Y(value) });
       put("text", { x: margin.l - 8, y: Y(value) + 4, class: "tick end" }, readable(value));
     }
-    for (const value of stepsAlong(view, input, narrow ? 3 : 8)) {
+    for (const value of stepsAlong(view, input, narrow ? (view.ticks[input] === "date" ? 3 : 4) : 8)) {
       put("text", { x: X(value), y: height - margin.b + 20, class: "tick middle" }, tickText(view, input, value));
     }
     put("text", { x: 0, y: 14, class: "axis" }, withUnit(names[0], unit));
