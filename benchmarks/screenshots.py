@@ -32,17 +32,18 @@ LOOKS: dict[str, Any] = {
     "dark": {"color_scheme": "dark", "viewport": WIDE},
     "phone": {"color_scheme": "light", "viewport": PHONE},
 }
-# The pictures of the docs, beside a sheet of all pages in every look: page, look, height in pixels.
+# The pictures of the docs, light and dark, beside a sheet of all pages in every look: page, height in pixels.
 SHOWN = {
-    "server-home": ("home", "light", 560),
-    "server-register": ("bounds", "light", 900),
-    "server-plan": ("plan", "light", 1010),
-    "server-release": ("curve", "light", 1130),
-    "server-map": ("map", "light", 1180),
+    "server-home": ("home", 560),
+    "server-register": ("bounds", 900),
+    "server-plan": ("plan", 1010),
+    "server-release": ("curve", 1130),
+    "server-map": ("map", 1180),
 }
 # A sheet of all pages in a look: pages in a row, and the width and height of each.
 SHEETS = {"light": (4, 380, 310), "dark": (4, 380, 310), "phone": (8, 190, 412)}
 COLOURS, SHEET_COLOURS = 256, 64
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PATIENCE = 180_000  # milliseconds
 
 
@@ -151,9 +152,7 @@ def taken(address: str, key: str, numbers: dict[str, str], looks: list[str]) -> 
         "function": f"/functions/{numbers['function']}", "missing": "/nothing",
     }  # fmt: skip
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(
-            executable_path=browser, args=["--no-sandbox", "--disable-gpu"]
-        )
+        made = playwright.chromium.launch(executable_path=browser, args=FLAGS)
         for look in looks:
             page = made.new_context(**LOOKS[look], reduced_motion="reduce").new_page()
             page.set_default_timeout(PATIENCE)
@@ -226,8 +225,9 @@ def main(arguments: list[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for (name, look), picture in pictures.items():
             (folder / f"{name}-{look}.png").write_bytes(picture)
-    for name, (page, look, height) in SHOWN.items():
-        (HERE / f"{name}.png").write_bytes(small(pictures[page, look], height))
+    for name, (page, height) in SHOWN.items():
+        for look, end in (("light", ""), ("dark", "-dark")):
+            (HERE / f"{name}{end}.png").write_bytes(small(pictures[page, look], height))
     for look in LOOKS:
         every = [picture for (_, each), picture in pictures.items() if each == look]
         (HERE / f"server-{look}.png").write_bytes(sheet(every, *SHEETS[look]))

@@ -25,6 +25,7 @@ PAGES = {
 HOMES = {there: ROOT / here for here, there in PAGES.items()}
 
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r"!\[([^]]*)\]\(([^)\s#:]+\.png)\)")
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 
 
@@ -65,6 +66,18 @@ def relinked(text: str, uri: str) -> str:
     return outside_fences(text, lambda part: LINK.sub(link, part))
 
 
+def with_dark_pictures(text: str, folder: Path) -> str:
+    """The text with the dark twin of every picture that has one, shown where the site is dark."""
+
+    def both(found: re.Match[str]) -> str:
+        path, dark = found[2], found[2].removesuffix(".png") + "-dark.png"
+        if not (folder / dark).is_file():
+            return found[0]
+        return f"![{found[1]}]({path}#only-light)![{found[1]}]({dark}#only-dark)"
+
+    return outside_fences(text, lambda part: PICTURE.sub(both, part))
+
+
 def linked_files() -> set[Path]:
     """Every file outside docs/ that a page links to, but for the pages themselves."""
     pages = [*DOCS.rglob("*.md"), *HOMES.values()]
@@ -92,4 +105,5 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    return relinked(markdown, page.file.src_uri)
+    uri = page.file.src_uri
+    return relinked(with_dark_pictures(markdown, source(uri).parent), uri)

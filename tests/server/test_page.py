@@ -86,7 +86,7 @@ def tables(tmp_path):
 def opened(browser, look):
     """A page that notes every address it asks and whatever it complains of."""
     page = browser.new_context(**look, reduced_motion="reduce").new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(120_000)
     asked, complaints = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda problem: complaints.append(str(problem)))
@@ -151,7 +151,7 @@ def registered(page, address, path, uses, bounds, *, public=(), several="", epsi
     go_on(page)
     heading(page, "Can one person have several rows?")
     if several:  # as a column that names people holds some more than once
-        assert page.get_by_label("Yes, and a column tells").is_checked()
+        assert page.get_by_label("Yes, and a column identifies the person").is_checked()
         assert page.get_by_label("Person column").input_value() == several
     go_on(page)
     heading(page, "Between which values?")
@@ -227,7 +227,7 @@ def test_from_sign_in_to_a_published_map(served, browser, tables):
     read.press("ArrowRight")
     after = page.locator(".reading").inner_text()
     assert before != after == read.get_attribute("aria-valuetext")
-    assert "Privacy noise makes ±" in after
+    assert "Privacy noise accounts for ±" in after
     page.locator(".picture canvas").first.click(position={"x": 500, "y": 200})
     assert page.locator(".reading").inner_text() != after  # a click reads
     page.get_by_text("Part due to privacy noise").click()
@@ -313,10 +313,28 @@ def test_dates_and_categories_that_are_private(served, browser, tables):
     released(page, "scores")
     page.get_by_label("ward").select_option("surgery")
     assert "ward surgery" in page.locator(".reading").inner_text()
+    named = page.locator(".curve .label").all_text_contents()
+    assert {"surgery", "medicine", "90% interval", "share of noise"} <= {*named}  # on a phone too
     page.locator(".curve").click(position={"x": 100, "y": 100})
     assert no_wider_than_the_screen(page)
     assert not serious(page)
     assert not complaints
+
+
+def test_empty_cells_are_told_where_columns_are_chosen(served, browser, tmp_path):
+    """Not once all questions are answered; signs that a name may not have are replaced."""
+    page, _, _ = opened(browser, LIGHT)
+    signed_in(page, *served)
+    page.goto(f"{served[0]}/register")
+    table = tmp_path / "März.csv"
+    table.write_text("age,cost\n30,1\n40,\n50,2\n", "utf-8")
+    page.locator("#table").set_input_files(table)
+    go_on(page)
+    for name, use in {"age": "input", "cost": "outcome"}.items():
+        page.get_by_label(f"Use {name} as", exact=True).select_option(use)
+    go_on(page)
+    page.get_by_text("cost is empty in one row.").wait_for()
+    assert page.locator("#name").input_value() == "Marz"
 
 
 def test_people_with_several_rows_and_an_update(served, browser, tables):

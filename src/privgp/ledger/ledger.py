@@ -51,6 +51,7 @@ class Ledger:
         path = beside if given is None else Path(str(given)).absolute()
         self.anchor = None if path is None else Anchor(path)
         self.key = None if secret is None else SigningKey(Path(str(secret)).absolute())
+        self._signer = None if self.key is None else self.key.public_pem
 
     def open(
         self,
@@ -178,11 +179,6 @@ class Ledger:
         with self.database.read() as connection:
             opened = _accounts(connection)[dataset]
             return _check_account(connection, opened, known.get(dataset), self._signer)
-
-    @property
-    def _signer(self) -> str | None:
-        """The public key of the ledger, as PEM, if it has one."""
-        return None if self.key is None else self.key.public_pem
 
     @property
     def has_anchor(self) -> bool:

@@ -112,7 +112,7 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
             total = asked.epsilon, asked.delta
             s.work.ledger.open(asked.name, *total, reserve=asked.reserve, public=known)
         else:
-            _check_shared(s, asked)
+            _check_same_table(s, asked)
     if asked.find_bounds is not None:
         asked = s.work.find_bounds(asked)
     s.store.add_dataset(asked.model_dump(mode="json"), digest)
@@ -176,18 +176,16 @@ def retry(s: Served, who: Anybody, number: str) -> Row:
 
 def _dataset(s: Service, who: Who, row: Row) -> Row:
     declared = Declared.from_store(row["declared"])
-    remaining = s.work.ledger.account(declared.charged).remaining()
+    remaining = s.work.ledger.account(declared.payer).remaining()
     shown = declared.public_part(names=who.is_custodian)
     return {**shown, "remaining": remaining, "made_at": row["made_at"]}
 
 
-def _check_shared(s: Service, asked: Declared) -> None:
+def _check_same_table(s: Service, asked: Declared) -> None:
     """Refuse a dataset whose people have another budget than the one it wants to share."""
-    first = s.work.declaration_of(asked.charged)
+    first = s.work.declaration_of(asked.payer)
     if (asked.epsilon, asked.delta) != (first.epsilon, first.delta):
-        raise Refused(
-            422,
-            f"The budget of {first.name} is epsilon = {first.epsilon:g}, delta = {first.delta:g}.",
-        )
+        total = f"epsilon = {first.epsilon:g}, delta = {first.delta:g}"
+        raise Refused(422, f"The budget of {first.name} is {total}.")
     if asked.digest(s.settings) != first.digest(s.settings):
         raise Refused(422, f"An account is shared by one table: that of {first.name} is another.")

@@ -40,9 +40,8 @@ def application(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def run_worker(_: FastAPI) -> AsyncIterator[None]:
         # More threads than this would only take turns.
-        to_thread.current_default_thread_limiter().total_tokens = (
-            settings.threads + settings.predictors
-        )
+        limiter = to_thread.current_default_thread_limiter()
+        limiter.total_tokens = settings.threads + settings.predictors
         worker.start()
         predictors.warm()
         yield
@@ -62,9 +61,8 @@ def application(settings: Settings) -> FastAPI:
     for route in (*api.router.routes, *releases.router.routes):
         if isinstance(route, APIRoute):
             route.tags = [tag_of(route.path)]
-    made.include_router(api.router)
-    made.include_router(releases.router)
-    made.include_router(pages.router)
+    for each in (api, releases, pages):
+        made.include_router(each.router)
     made.mount("/static", pages.static)
     if settings.oidc_issuer:
         from privgp.server.views.oidc import add_sign_in
@@ -74,8 +72,7 @@ def application(settings: Settings) -> FastAPI:
     made.add_exception_handler(LedgerError, _ledger)
     made.add_exception_handler(RequestValidationError, _invalid)
     made.add_exception_handler(HTTPException, _http)
-    queues = {"predictions": predictors.turns}
-    made.add_middleware(Guard, settings=settings, store=work.store, turns=queues)
+    made.add_middleware(Guard, settings=settings, store=work.store, predictions=predictors.turns)
     return made
 
 

@@ -240,23 +240,16 @@ class Client:
             raise ServerRefused(409, job["error"])
         return str(job["result"])
 
-    def _ask(
-        self, method: str, where: str, body: object = None, headers: Mapping[str, str] | None = None
-    ) -> Any:
-        return json.loads(self._send(method, where, body, headers))
+    def _ask(self, method: str, where: str, *sent: Any) -> Any:
+        return json.loads(self._send(method, where, *sent))
 
     def _send(
         self, method: str, where: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
         """The bytes of an answer. A server that is busy is asked again."""
-        data = body if isinstance(body, bytes) else json.dumps(body).encode("ascii")
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode("ascii")
         own = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-        sent = Request(
-            f"{self.url}{where}",
-            data=None if body is None else data,
-            method=method,
-            headers={**own, **(headers or {})},
-        )
+        sent = Request(f"{self.url}{where}", data, {**own, **(headers or {})}, method=method)
         last = time.monotonic() + self.timeout
         while True:
             try:

@@ -243,7 +243,7 @@ class Declared(DatasetFields):  # type: ignore[misc]
         return cls(**{"public_inputs": public, **kept})
 
     @property
-    def charged(self) -> str:
+    def payer(self) -> str:
         """The account of the ledger that its releases are charged to."""
         return self.account or self.name
 

@@ -178,21 +178,14 @@ class Guard:
 
     """
 
-    def __init__(
-        self,
-        app: Application,
-        settings: Settings,
-        store: Store,
-        turns: dict[str, Turns] | None = None,
-    ) -> None:
+    def __init__(self, app: Application, settings: Settings, store: Store, **turns: Turns) -> None:
         self.application, self.settings, self.store = app, settings, store
         self._keys = Rates(settings.requests_per_second, settings.burst)
         self._addresses = Rates(settings.requests_per_second, settings.burst)
         self._accepted: Counter[str] = Counter()  # requests by key, or by address without one
         own = settings.max_requests_per_key
         self._turns, self._uploads = Turns(settings.threads, own), Turns(settings.threads, own)
-        queues = {"requests": self._turns, "uploads": self._uploads, **(turns or {})}
-        self.metrics = Metrics(store, queues)
+        self.metrics = Metrics(store, {"requests": self._turns, "uploads": self._uploads, **turns})
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -246,13 +246,11 @@ def _start_update(s: Service, who: Who, number: str, once: str, table: str, dige
 def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
     told = json.loads(row["told"])
     left = s.work.fits(s.work.account_of(row["dataset"]), Guarantee.from_json(row["guarantee"]))
-    after: Row = {"fits": left is not None, "left_after": 0.0 if left is None else left}
     job = s.store.job_of(RELEASE, {"plan": row["id"]})
-    after["state"] = _plan_state(row, job)
-    after["job"] = "" if job is None else job["id"]
-    after["error"] = "" if job is None else job["error"]
-    after["carried_out_by"] = after["job"] if after["state"] == RELEASED else ""
-    after["comparison"] = len(told["options"]) > 1
+    number, error = ("", "") if job is None else (job["id"], job["error"])
+    after: Row = {"fits": left is not None, "left_after": left or 0.0, "job": number}
+    after |= {"state": _plan_state(row, job), "comparison": len(told["options"]) > 1}
+    after |= {"error": error, "carried_out_by": number if after["state"] == RELEASED else ""}
     return shapes.only({**row, **told, **after}, shapes.PlanSummary if short else shapes.Plan)
 
 

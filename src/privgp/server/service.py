@@ -68,7 +68,8 @@ class Service:
         """A view or an export of a release."""
         row, output = await run_in_threadpool(self.shown, who, number)
         named = await run_in_threadpool(self.title, number)
-        title = (named.headline or row["dataset"], named.unit) if kind == "page" else ()
+        declared = await run_in_threadpool(self.work.declaration_of, row["dataset"])
+        title = (named.headline or declared.headline, named.unit) if kind == "page" else ()
         return await self.predictors.view(who.key, kind, row["id"], output, *title)
 
     def title(self, number: str) -> Title:

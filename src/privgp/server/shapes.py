@@ -18,9 +18,7 @@ Moment = Annotated[str, Field(description="in UTC, ISO 8601; empty: never")]
 Each = Annotated[float | list[float], Field(description="one number, or one for every output")]
 Columns = Annotated[
     list[float] | list[list[float]],
-    Field(
-        description="one number for every point, or for every point one for each output or class"
-    ),
+    Field(description="a number for every point, or one for each of its outputs or classes"),
 ]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from privgp.ledger.account import Account
-from privgp.ledger.chain import APPROVAL, DECISIONS, Entry, digest
+from privgp.ledger.chain import APPROVAL, Entry, digest
 from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
 from privgp.models.bounds import private_bounds
@@ -43,8 +43,7 @@ STOPPED = (
     "charged twice."
 )
 NOT_APPROVED = (
-    "The ledger has no approval of this plan as it is: withdraw the approval and approve it again. "
-    "Nothing was drawn."
+    "The ledger has no approval of this plan: withdraw it and approve it again. Nothing was drawn."
 )
 MEASURED_AGAIN = "These rows were measured already: an update needs new people. Nothing was spent."
 CURVE = 60  # points along every input that a plan states its intervals at
@@ -96,7 +95,7 @@ class Work:
 
     def account_of(self, dataset: str) -> Account:
         """The account that releases of a dataset are charged to."""
-        return self.ledger.account(self.declaration_of(dataset).charged)
+        return self.ledger.account(self.declaration_of(dataset).payer)
 
     def fits(self, account: Account, guarantee: Guarantee) -> float | None:
         """The epsilon that would be left after a charge; None if it does not fit."""
@@ -107,7 +106,7 @@ class Work:
     def find_bounds(self, asked: Declared) -> Declared:
         """The same dataset with bounds, which cost a part of its budget: charge, draw, store. The first
         bounds stored are those that everybody gets."""
-        account, wanted = self.ledger.account(asked.charged), asked.find_bounds
+        account, wanted = self.ledger.account(asked.payer), asked.find_bounds
         assert wanted is not None
         key = f"bounds of {asked.name}"
         kept = account.stored(key)
@@ -152,7 +151,7 @@ class Work:
     def _release(self, job: Row, declared: Declared, step: Step) -> str:
         plan = unpack_plan(self.store.plan_file(job["asked"]["plan"]))
         assert plan.made_for is not None
-        self._check_approval(declared.charged, job["asked"]["plan"], plan.hash)
+        self._check_approval(declared.payer, job["asked"]["plan"], plan.hash)
         model = estimator_for(plan.made_for.parameters)
         step(0.1, "Reading the table")
         X, others, y = declared.all_columns(model, declared.path(self.settings))
@@ -204,13 +203,12 @@ class Work:
 
     def _check_approval(self, account: str, number: str, plan_hash: str) -> None:
         """Refuse a plan, unless the last decision about it in the chain approves this very plan."""
-        beginning, last = decisions_about(number), None
+        last, beginning = ("", "", None), decisions_about(number)
         for entry in self.ledger.check_account(account):
-            if entry.kind in DECISIONS and str(entry.key).startswith(beginning):
-                last = entry
-        who = "" if last is None else str(last.key).removeprefix(beginning).partition(":")[0]
-        approval = (APPROVAL, digest(decision(plan_hash, who)))
-        if last is None or (last.kind, last.request) != approval:
+            if entry.key is not None and entry.key.startswith(beginning):
+                last = entry.key.removeprefix(beginning), entry.kind, entry.request
+        key = last[0].partition(":")[0]
+        if last[1:] != (APPROVAL, digest(decision(plan_hash, key))):
             raise Refused(409, NOT_APPROVED)
 
     def _answer_once(

@@ -1,7 +1,7 @@
 // Draws curves: one output along one input, with its 90% interval and the part that privacy noise makes.
 "use strict";
 
-const NARROW = 560; // pixels
+const NARROW = 560, LONGEST = 14; // pixels, and characters of a name beside a curve
 const half = (panel, name, k) => 0.5 * (panel[`${name}high`][k] - panel[`${name}low`][k]);
 const isSplit = (panel) => "privacy_low" in panel;
 
@@ -61,24 +61,24 @@ function lineOf(view, panel, input, places) {
 function drawCurve(place, view, { input, lines, chosen = 0, part = "total", at = null, names = [], unit = "", small = false }) {
   const width = Math.max(place.clientWidth, 240), height = Math.max(place.clientHeight, 120), narrow = width < NARROW;
   const levels = Array.isArray(view.ticks[input]), line = lines[chosen], both = isSplit(line);
-  const margin = small ? { l: 8, r: 8, t: 10, b: 10 } : { l: 58, r: narrow ? 14 : 128, t: 26, b: both ? 66 : 44 };
+  const margin = small ? { l: 8, r: 8, t: 10, b: 10 } : { l: narrow ? 48 : 58, r: narrow ? 90 : 128, t: 26, b: both ? 66 : 44 };
   const ends = [...line.low, ...line.high, ...lines.flatMap((each) => each.mean)];
   let low = Math.min(...ends), high = Math.max(...ends);
   if (view.curve === "probability") [low, high] = [Math.min(low, 0), Math.max(high, Math.min(1, 1.25 * high))];
   const pad = 0.04 * (high - low) || 1, along = line.x, step = levels ? 0.5 : 0;
   const X = scale(along[0] - step, along[along.length - 1] + step, margin.l, width - margin.r);
   const Y = scale(low - pad, high + pad, height - margin.b, margin.t);
-  const draw = shape("svg", { viewBox: `0 0 ${width} ${height}`, class: "curve", "aria-hidden": "true" });
+  const draw = shape("svg", { viewBox: `0 0 ${width} ${height}`, class: narrow ? "curve narrow" : "curve", "aria-hidden": "true" });
   const put = (tag, options, ...inside) => draw.append(shape(tag, options, ...inside));
   if (!small) {
     for (const value of roundSteps(low, high, narrow ? 4 : 6)) {
       put("line", { class: "rule", x1: margin.l, x2: width - margin.r, y1: Y(value), y2: Y(value) });
       put("text", { x: margin.l - 8, y: Y(value) + 4, class: "tick end" }, readable(value));
     }
-    for (const value of stepsAlong(view, input, narrow ? 4 : 8)) {
+    for (const value of stepsAlong(view, input, narrow ? (view.ticks[input] === "date" ? 3 : 4) : 8)) {
       put("text", { x: X(value), y: height - margin.b + 20, class: "tick middle" }, tickText(view, input, value));
     }
-    put("text", { x: margin.l - 50, y: 14, class: "axis" }, withUnit(names[0], unit));
+    put("text", { x: 0, y: 14, class: "axis" }, withUnit(names[0], unit));
     put("text", { x: (margin.l + width - margin.r) / 2, y: height - margin.b + 40, class: "axis middle" }, view.inputs[input]);
   }
   const x = along.map(X), points = (values) => x.map((place_, k) => [place_, Y(values[k])]);
@@ -104,9 +104,9 @@ function drawCurve(place, view, { input, lines, chosen = 0, part = "total", at =
     });
     put("defs", {}, shape("linearGradient", { id: "shares" }, ...stops));
     put("rect", { fill: "url(#shares)", x: x[0], y: top, width: x[x.length - 1] - x[0], height: 7, rx: 3 });
-    if (!narrow) put("text", { x: width - margin.r + 8, y: top + 8, class: "label share-label" }, "share of noise");
+    put("text", { x: width - margin.r + 8, y: top + 8, class: "label share-label" }, "share of noise");
   }
-  if (!small && !narrow) { // labels at the right ends, apart from each other
+  if (!small) { // labels at the right ends, apart from each other
     const last = x.length - 1, edge = width - margin.r + 8;
     const wanted = [["mean-label", names[1] || view.curve, line.mean[last]], ["band-label", "90% interval", line.high[last]]];
     lines.forEach((each, n) => { if (n !== chosen && !levels && lines.length <= 8) wanted.push(["other-label", each.name, each.mean[last]]); });
@@ -115,7 +115,7 @@ function drawCurve(place, view, { input, lines, chosen = 0, part = "total", at =
     let above = -99;
     for (const [kind, text, value] of wanted) {
       above = Math.max(Y(value) + 4, above + 17);
-      put("text", { x: edge, y: above, class: `label ${kind}` }, text);
+      put("text", { x: edge, y: above, class: `label ${kind}` }, text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
     }
   }
   if (at !== null) {

@@ -23,4 +23,5 @@ trying($("ask-function"), "submit", async () => {
   $("answers").replaceChildren(...points.map((point, k) => row(
     ...point.map(String), paths.map((path) => short(path[k])).join(", "),
   )));
+  $("answered").hidden = false;
 });

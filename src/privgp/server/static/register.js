@@ -63,7 +63,7 @@ async function readTable(file) {
   return head.map((name, k) => {
     const cells = rows.map((each) => each[k] ?? ""), looks = kindOf(name, cells);
     const levels = ["category", "boolean"].includes(looks) ? [...new Set(cells.filter((cell) => cell))].sort() : [];
-    return { name, looks, levels, repeats: new Set(cells).size < cells.length };
+    return { name, looks, levels, repeats: new Set(cells).size < cells.length, gaps: cells.filter((cell) => !cell.trim()).length };
   });
 }
 
@@ -83,7 +83,7 @@ function chooser(label, names, value, changed) {
 }
 
 function showColumns() {
-  const uses = { "": "not used", outcome: "outcome: to publish", input: "input: depends on it", exposure: "population of a count" };
+  const uses = { "": "not used", outcome: "outcome: to publish", input: "input: what it depends on", exposure: "population of a count" };
   $("columns").replaceChildren(...columns.map((each) => {
     const kinds = { outcome: OUTCOMES, input: KINDS }[each.use], cells = [
       make("strong", {}, each.name), each.looks,
@@ -219,13 +219,19 @@ function showSummary() {
     ["Name", asked.name], ["Published", `${outcomes} by ${inputs}, with privacy noise`],
     ["Private", isPublic() ? outcomes : `everything in a row: ${outcomes}, ${inputs}`],
     ["Public", isPublic() ? `${inputs} of every person, row by row` : "nothing about a single person"],
-    ["Protected", asked.groups ? `all rows of a person together (${asked.groups})` : "a person's row; every person has one"],
+    ["Protected", asked.groups ? `all rows of a person together (${asked.groups})` : `the ${isPublic() ? "outcome" : "row"} of every person, who has one row`],
     [asked.classes ? "Labels" : "Bounds", asked.classes ? asked.classes.join(", ") : finds() ? `found with privacy noise, for epsilon ${asked.find_bounds.epsilon}, which is charged when you register` : of("outcome").map((each) => `${each.name} ${each.low} to ${each.high}`).join(", ")],
     ...asked.kinds.filter((each) => each.levels).map((each) => [`Values of ${each.columns[0]}`, `${each.levels.join(", ")}: everyone sees this list`]),
     ...(asked.x_bounds ? [["Bounds of inputs", of("input").filter(bounded).map((each) => `${each.name} ${each.low} to ${each.high}`).join(", ") || "none"]] : []),
     ["Budget", asked.account ? `shared with ${asked.account}` : `epsilon ${asked.epsilon}, delta ${asked.delta}, permanent`], ["Odds", $("odds").textContent],
   ];
   $("summary").replaceChildren(...facts.flatMap(([term, text]) => [make("dt", {}, term), make("dd", {}, text)]));
+}
+
+// What is wrong if one of these columns has empty cells.
+function gapsOf(used) {
+  const found = used.find((each) => each.gaps), rows = found?.gaps === 1 ? "one row" : `${found?.gaps} rows`;
+  return found ? `${found.name} is empty in ${rows}. Fill in these cells or delete the rows, then choose the file again.` : "";
 }
 
 // Whether a step is answered; what is wrong is said at the field.
@@ -251,10 +257,10 @@ const checks = [
     if (!of("input").length) return wrong("columns", "Choose an input.");
     if (outcomes.length > 1 && (kinds.size > 1 || !kinds.has("number"))) return wrong("columns", "Several outcomes must all be numbers. Register counts and labels one by one, with the same budget.");
     if (of("exposure").length > 1) return wrong("columns", "A count has one population.");
-    return wrong("columns", "");
+    return wrong("columns", gapsOf(columns.filter((each) => each.use)));
   },
   () => true,
-  () => wrong("groups", form.elements.people.value === "several" && !$("groups").value ? "No column is left to tell whose row it is." : ""),
+  () => wrong("groups", form.elements.people.value === "several" && !$("groups").value ? "No column is left that identifies the person." : gapsOf(columns.filter((each) => each.name === person()))),
   () => {
     const inputs = isPublic() ? [] : of("input"), numbers = [...of("outcome").filter((each) => each.kind !== "label" && !finds()), ...inputs.filter(bounded)];
     for (const place of all(".wrong", $("bounds"))) wrong(place.id.replace("-wrong", ""), "");
@@ -327,7 +333,7 @@ $("account").addEventListener("change", () => {
 form.addEventListener("change", (event) => { if (event.target.name === "people") $("person").hidden = !person() && form.elements.people.value !== "several"; });
 $("table").addEventListener("change", () => {
   const file = $("table").files[0];
-  if (file && !$("name").value) $("name").value = file.name.replace(/\.\w+$/, "").replaceAll("_", " ").replace(/[^A-Za-z0-9 .-]/g, "-");
+  if (file && !$("name").value) $("name").value = file.name.normalize("NFKD").replace(/\p{M}/gu, "").replace(/\.\w+$/, "").replaceAll("_", " ").replace(/[^A-Za-z0-9 .-]/g, "-");
 });
 for (const kind of ["dragover", "dragleave", "drop"]) {
   $("drop").addEventListener(kind, (event) => {

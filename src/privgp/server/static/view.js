@@ -23,7 +23,7 @@ function partSwitch(changed) {
 function words(view, panel, k, unit) {
   const after = unit ? `\u00a0${unit}` : "";
   const said = [` 90% interval from ${readable(panel.low[k])} to ${readable(panel.high[k])}${after}.`];
-  if (isSplit(panel)) said.push(` Privacy noise makes ±${readable(half(panel, "privacy_", k))}, the model ±${readable(half(panel, "model_", k))}.`);
+  if (isSplit(panel)) said.push(` Privacy noise accounts for ±${readable(half(panel, "privacy_", k))}, the model for ±${readable(half(panel, "model_", k))}.`);
   if (!isNear(view, k)) said.push(" No data are near.");
   return [`${readable(panel.mean[k])}${after}`, said.join("")];
 }

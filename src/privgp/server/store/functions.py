@@ -151,7 +151,8 @@ class Keeper:
             try:
                 return self._answers(number, row, points)
             except RuntimeError:
-                self._forget(number)
+                with self._lock:
+                    self._opened.pop(number, None)
         raise Refused(503, GONE)
 
     def _answers(self, number: str, row: Row, points: list[list[float]]) -> Array:
@@ -184,10 +185,6 @@ class Keeper:
             while len(self._opened) > OPENED:
                 self._opened.popitem(last=False)
         return made
-
-    def _forget(self, number: str) -> None:
-        with self._lock:
-            self._opened.pop(number, None)
 
 
 def make(

@@ -57,14 +57,12 @@ class Jobs(Rows):
     def count_jobs(self) -> list[tuple[str, str, int]]:
         """How many jobs there are, by kind and state."""
         c = s.jobs.c
-        rows = self._all(
-            select(c.kind, c.state, func.count().label("jobs")).group_by(c.kind, c.state)
-        )
-        return [(row["kind"], row["state"], int(row["jobs"])) for row in rows]
+        asked = select(c.kind, c.state, func.count().label("jobs")).group_by(c.kind, c.state)
+        return [(row["kind"], row["state"], int(row["jobs"])) for row in self._all(asked)]
 
     def job_of(self, kind: str, asked: Mapping[str, object]) -> Row | None:
         """The job that was asked for this, if there is one."""
-        return self._found(jobs_that(kind, asked))
+        return self._find(jobs_that(kind, asked))
 
     def retry(self, who: Who, number: str, max_jobs_per_key: int) -> Row:
         """Let a failed job run again, under the key that asks: what it charged is charged once."""
@@ -79,7 +77,7 @@ class Jobs(Rows):
     def has_job(self, who: Who, kind: str, retry: str) -> bool:
         c = s.jobs.c
         same = and_(c.key == who.key, c.kind == kind, c.retry == retry)
-        return self._found(select(c.id).where(same)) is not None
+        return self._find(select(c.id).where(same)) is not None
 
     def job(self, who: Who, number: str) -> Row:
         """A job of this key; a custodian sees all."""

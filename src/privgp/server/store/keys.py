@@ -87,8 +87,8 @@ class Keys(Rows):
         return number, key
 
     def has_custodian(self) -> bool:
-        where = and_(s.keys.c.role == CUSTODIAN, is_valid())
-        return self._found(select(s.keys.c.id).where(where)) is not None
+        asked = select(s.keys.c.id).where(s.keys.c.role == CUSTODIAN, is_valid())
+        return self._find(asked) is not None
 
     def keys(self) -> list[Row]:
         granted, c = self._all(select(s.grants)), s.keys.c
@@ -112,7 +112,7 @@ class Keys(Rows):
     def who(self, key: str) -> Who | None:
         """Whose key this is, if it is one."""
         number, secret = parts(key)
-        row = self._found(select(s.keys).where(s.keys.c.id == number))
+        row = self._find(select(s.keys).where(s.keys.c.id == number))
         known = agrees(secret, None if row is None else row["hash"])  # as long for any key
         if row is None or not known or row["revoked_at"] or 0 < row["ends"] < time.time():
             return None
@@ -120,7 +120,7 @@ class Keys(Rows):
 
     def who_is(self, identity: str) -> Who | None:
         """Whose key was made for somebody whom the provider vouches for."""
-        row = self._found(select(s.keys).where(_is_of(identity)))
+        row = self._find(select(s.keys).where(_is_of(identity)))
         return None if row is None else Who(row["id"], row["name"], row["role"])
 
     def sign_in(self, who: Who) -> str:
@@ -134,9 +134,8 @@ class Keys(Rows):
         number, secret = parts(token)
         joined = s.sessions.join(s.keys, s.sessions.c.key == s.keys.c.id)
         columns = (s.sessions.c.hash, s.sessions.c.ends, s.keys.c.id, s.keys.c.name, s.keys.c.role)
-        asked = select(*columns).select_from(joined)
-        where = and_(s.sessions.c.id == number, is_valid())
-        row = self._found(asked.where(where))
+        asked = select(*columns).select_from(joined).where(s.sessions.c.id == number, is_valid())
+        row = self._find(asked)
         known = agrees(secret, None if row is None else row["hash"])
         if row is None or not known or row["ends"] < time.time():
             return None

@@ -120,11 +120,11 @@ class Rows:
         with self.database.read() as connection:
             return [dict(row) for row in connection.execute(asked).mappings()]
 
-    def _found(self, asked: Select[object]) -> Row | None:
+    def _find(self, asked: Select[object]) -> Row | None:
         return next(iter(self._all(asked)), None)
 
     def _first(self, asked: Select[object]) -> Row:
-        row = self._found(asked)
+        row = self._find(asked)
         if row is None:
             raise absent()
         return row

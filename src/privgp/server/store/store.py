@@ -26,9 +26,8 @@ class Events(Rows):
     def events(self, before: int, most: int) -> list[Row]:
         """The newest events before a number, the newest first."""
         number = s.events.c.number
-        return self._all(
-            select(s.events).where(number < before).order_by(number.desc()).limit(most)
-        )
+        asked = select(s.events).where(number < before)
+        return self._all(asked.order_by(number.desc()).limit(most))
 
 
 class Titles(Rows):
@@ -111,12 +110,8 @@ class Store(Keys, Jobs, Events, Titles):
         """Approve a plan, unless it is; or reject it, which withdraws an approval, unless it is being
         carried out or was. Whether anything was decided."""
         made, undone = ("approved", "rejected") if approved else ("rejected", "approved")
-        values = {
-            f"{made}_at": now(),
-            f"{made}_by": who.name,
-            f"{undone}_at": "",
-            f"{undone}_by": "",
-        }
+        values = {f"{made}_at": now(), f"{made}_by": who.name}
+        values |= {f"{undone}_at": "", f"{undone}_by": ""}
         c = s.plans.c
         where = and_(c.id == number, c.approved_at == "") if approved else c.id == number
         exclude_others(connection)
@@ -144,7 +139,7 @@ class Store(Keys, Jobs, Events, Titles):
         self._add_once(s.functions, {"points": 0, **row})
 
     def has_function(self, number: str) -> bool:
-        return self._found(select(s.functions.c.id).where(s.functions.c.id == number)) is not None
+        return self._find(select(s.functions.c.id).where(s.functions.c.id == number)) is not None
 
     def function(self, who: Who, number: str) -> Row:
         return self._visible(who, s.functions, number)
@@ -154,8 +149,7 @@ class Store(Keys, Jobs, Events, Titles):
 
     def note_points(self, number: str, points: int) -> None:
         """Know that this many points were answered, or more."""
-        c = s.functions.c
-        fewer = and_(c.id == number, c.points < points)
+        fewer = and_(s.functions.c.id == number, s.functions.c.points < points)
         self._write(update(s.functions).where(fewer).values(points=points))
 
     def _add_once(self, table: Table, row: Row) -> None:

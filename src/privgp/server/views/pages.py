@@ -129,7 +129,7 @@ def people(s: Served, who: Custodian) -> HTMLResponse:
 @router.get("/ledger")
 def ledger(s: Served, who: Anybody) -> HTMLResponse:
     cards = sorted(_cards(s, who), key=lambda each: each["declared"].account is None)
-    own = {each["declared"].charged: each for each in cards}  # the dataset that opened it, if seen
+    own = {each["declared"].payer: each for each in cards}  # the dataset that opened it, if seen
     return _page(s, who, "ledger.html", LEDGER, accounts=[own[name] for name in sorted(own)])
 
 
