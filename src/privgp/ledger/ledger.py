@@ -174,7 +174,19 @@ class Ledger:
         return True
 
     def check_account(self, dataset: str) -> list[Entry]:
-        """Check one account as ``verify`` does; its entries, oldest first."""
+        """Check one account as ``verify`` does.
+
+        Parameters
+        ----------
+        dataset
+            Whose account it is.
+
+        Returns
+        -------
+        list of Entry
+            Its entries, oldest first.
+
+        """
         known = {} if self.anchor is None else self.anchor.heads()
         with self.database.read() as connection:
             opened = _accounts(connection)[dataset]

@@ -125,7 +125,7 @@ def check_vote(threshold: float, vote: float, smoothing: float | None) -> None:
     if not math.isfinite(threshold):
         raise ValueError(f"threshold must be finite, got {threshold}.")
     if not 0 < vote <= 1:
-        raise ValueError(f"vote must satisfy 0 < vote <= 1, got {vote}.")
+        raise ValueError(f"vote must be above 0 and at most 1, got {vote}.")
     if smoothing is not None and not (math.isfinite(smoothing) and smoothing > 0):
         raise ValueError(f"smoothing must be positive and finite, got {smoothing}.")
 

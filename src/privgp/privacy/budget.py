@@ -44,9 +44,9 @@ def check_budget(epsilon: float, delta: float, *, pure: bool = False) -> None:
             )
         # compared as it came: integers can be larger than any float
         if not 0 < value <= largest or value == 1 == largest:
-            limit = "0 < epsilon <= 1e4" if name == "epsilon" else "0 <= delta < 1"
+            limit = "above 0 and at most 10,000" if name == "epsilon" else "at least 0 and below 1"
             shown = value if abs(value) < 10**15 or value != value else "a huge number"
-            raise ValueError(f"{name} must satisfy {limit}, got {shown}.")
+            raise ValueError(f"{name} must be {limit}, got {shown}.")
 
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:

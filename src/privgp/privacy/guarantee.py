@@ -283,7 +283,7 @@ class Guarantee:
 
         """
         if not 0 <= delta < 1:
-            raise ValueError(f"delta must satisfy 0 <= delta < 1, got {delta}.")
+            raise ValueError(f"delta must be at least 0 and below 1, got {delta}.")
         if delta == 0:
             if self.is_pure:
                 return max(total_epsilon(event.pure_epsilons) for event in self.events)

@@ -180,7 +180,7 @@ def epsilon_for(curves: Sequence[Curve], delta: float, conversion: str = "sharp"
 
     """
     if not 0.0 < delta < 1.0:
-        raise ValueError(f"delta must satisfy 0 < delta < 1, got {delta}.")
+        raise ValueError(f"delta must be above 0 and below 1, got {delta}.")
     if conversion not in ("sharp", "paper"):
         raise ValueError(f"conversion must be 'sharp' or 'paper', got {conversion!r}.")
     log_delta = math.log(delta)

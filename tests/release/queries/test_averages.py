@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,12 @@ def test_columns_of_the_table_are_named():
     whole = model.average(new[["x", "y"]])
     assert whole.labels == ("all",)
     assert "region" not in repr(whole)
+    shown = repr(found)
+    for label, mean, low, high in zip(found.labels, found.mean, found.low, found.high, strict=True):
+        (line,) = [each for each in shown.splitlines() if each.startswith(f"  {label}: ")]
+        numbers = [float(each) for each in re.findall(r"-?[0-9.]+", line)]
+        assert np.allclose(numbers, [mean, low, high], rtol=1e-3)
+    assert "90% interval" in shown
     assert "<table>" in found._repr_html_()
 
 

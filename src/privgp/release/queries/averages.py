@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from privgp.tables.table import frame_of
 from privgp.types import STAMP, Array, Column, Integers, UserData
 
 ALL = "all"  # the label of an average over all rows
-SHOWN = 5
+SHOWN, SHOWN_ROWS = 5, 20  # labels in a message, averages in a text
 STATISTICS = ("mean", "std", "low", "high")
 
 
@@ -135,17 +136,23 @@ class Average:
             more = ", ..." if len(self.labels) > SHOWN else ""
             raise ValueError(f"{label!r} is no label: they are {known}{more}.") from None
 
+    def _cells(self, *statistics: str) -> list[list[str]]:
+        """Columns of texts: the labels, and these statistics of the averages."""
+        columns = (self.labels, *(getattr(self, each) for each in statistics))
+        return [[_short(cell) for cell in column] for column in columns]
+
     def __repr__(self) -> str:
-        stamp = f", {STAMP!r}" if self.guarantee.is_simulation else ""
-        return f"Average({len(self.labels)} of {self.by!r}, coverage={self.coverage:g}{stamp})"
+        stamp = f", {STAMP}" if self.guarantee.is_simulation else ""
+        head = f"Average by {self.by!r}: mean, {100 * self.coverage:.4g}% interval{stamp}"
+        rows = [*map("{}: {} ({} to {})".format, *self._cells("mean", "low", "high"))]
+        more = [f"and {len(rows) - SHOWN_ROWS} more"] if len(rows) > SHOWN_ROWS else []
+        return "\n  ".join([head, *rows[:SHOWN_ROWS], *more])
 
     def _repr_html_(self) -> str:
-        rows = zip(self.labels, *(getattr(self, each) for each in STATISTICS), strict=True)
-        from html import escape
-
         head = "".join(f"<th>{escape(each)}</th>" for each in (self.by, *STATISTICS))
-        cells = ("".join(f"<td>{escape(_short(cell))}</td>" for cell in row) for row in rows)
-        body = "".join(f"<tr>{each}</tr>" for each in cells)
+        rows = zip(*self._cells(*STATISTICS), strict=True)
+        each = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        body = "".join(f"<tr>{row}</tr>" for row in each)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -269,5 +276,5 @@ def _plain(value: Array) -> float | Array:
 
 def _short(cell: object) -> str:
     if isinstance(cell, float):
-        return f"{cell:.4g}"
-    return ", ".join(f"{each:.4g}" for each in cell) if isinstance(cell, np.ndarray) else str(cell)
+        return np.format_float_positional(cell, precision=4, fractional=False, trim="-")
+    return ", ".join(map(_short, cell)) if isinstance(cell, np.ndarray) else str(cell)

@@ -210,11 +210,7 @@ def average(
 
 @average.register
 def _(
-    answer: Posterior,
-    function: ReleasedFunction,
-    sums: Sums,
-    levels: Sequence[float],
-    rng: Random,
+    answer: Posterior, function: ReleasedFunction, sums: Sums, levels: Sequence[float], rng: Random
 ) -> Averages:
     weights = np.array([c.model.weight for c in answer.components])
     return _of_normals(posterior_averages(answer, sums), weights, function, levels, rng)
@@ -222,11 +218,7 @@ def _(
 
 @average.register
 def _(
-    answer: Cloaked,
-    function: ReleasedFunction,
-    sums: Sums,
-    levels: Sequence[float],
-    rng: Random,
+    answer: Cloaked, function: ReleasedFunction, sums: Sums, levels: Sequence[float], rng: Random
 ) -> Averages:
     mean, covariance = answer.mean_and_covariance(sums.coarse.points)
     shares = sums.coarse.shares
