@@ -175,9 +175,9 @@ def test_only_pure_promises_add_up_without_delta():
     assert gaussian.guarantee_.epsilon_at(0) == np.inf
     with pytest.raises(ValueError, match="a step that is not pure"):
         compose([pure, gaussian.guarantee_], 0)
-    with pytest.raises(ValueError, match="0 <= delta < 1"):
+    with pytest.raises(ValueError, match="delta must be at least 0 and below 1"):
         compose([pure], -0.1)
-    with pytest.raises(ValueError, match="0 <= delta < 1"):
+    with pytest.raises(ValueError, match="delta must be at least 0 and below 1"):
         pure.epsilon_at(1.0)
     assert compose([pure, gaussian.guarantee_], 1e-5).epsilon < 1.41
     unknown = dataclasses.replace(pure, pure_epsilons=())

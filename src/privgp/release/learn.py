@@ -31,6 +31,8 @@ from privgp.release.records import RecordsAtPoints, RecordsInBins
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import LeftSquares
 from privgp.release.spendings import (
+    ANY_ORDER,
+    WEIGHTS,
     RecordsSpending,
     Spending,
     TargetsSpending,
@@ -291,9 +293,10 @@ def measurement_record(
         known |= {"fingerprint": "", "row_weights": None}
         return RecordsSpending(**known, **found, strategy=strategy)
     rows = plan.inputs[strategy.index] if inputs is None else inputs
-    row_weights, mark = strategy.row_weights, weights_mark(strategy.sample_weights)
+    row_weights, weights = strategy.row_weights, weights_mark(strategy.sample_weights)
+    marks = fingerprints(rows, strategy.people, strategy.expected)[0], weights, any_order_mark(rows)
     known |= {
-        "fingerprint": fingerprints(rows, strategy.people, strategy.expected)[0] + mark,
+        "fingerprint": "{}{}{}".format(*marks),
         "row_weights": None if np.all(row_weights == 1.0) else row_weights,
     }
     if plan.unbiased is not None:
@@ -311,7 +314,12 @@ def weights_mark(weights: Array | None) -> str:
     """What tells sample weights apart, behind the fingerprint of their rows; nothing where all are equal."""
     if weights is None or np.all(np.abs(weights - 1.0) < 1e-9):
         return ""
-    return f":{fingerprint(np.round(weights, 6))}"
+    return f"{WEIGHTS}{fingerprint(np.round(weights, 6))}"
+
+
+def any_order_mark(X: Array) -> str:
+    """What tells rows apart whatever their order, behind their fingerprint."""
+    return f"{ANY_ORDER}{fingerprint((X + 0.0)[np.lexsort(X.T)])}"
 
 
 def fingerprints(

@@ -31,6 +31,8 @@ SAME_RECORDS = (
     "records were the same in all of them"
 )
 
+WEIGHTS, ANY_ORDER = ":", "~"  # before the further parts of a fingerprint, which older files lack
+
 
 @dataclass(frozen=True)
 class Spending:
@@ -58,6 +60,13 @@ class Spending:
     energy_noise_std: NotNegative
     is_laplace: bool
     guarantee: Guarantee
+
+    @property
+    def marks(self) -> tuple[str, str, str]:
+        """Fingerprints of its rows, of their sample weights, and of the rows in any order."""
+        given, _, any_order = self.fingerprint.partition(ANY_ORDER)
+        rows, _, weights = given.partition(WEIGHTS)
+        return rows, weights, any_order
 
     @property
     def measurement(self) -> Measurement:

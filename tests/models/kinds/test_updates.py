@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -327,6 +328,20 @@ def test_rows_are_known_again_where_they_were_measured_in_cells():
         model.update(X, y)
     model.refine(X, y, 0.5, 1e-6)
     assert [each.batch for each in model._released.spent] == [0, 0]
+
+
+def test_rows_in_another_order_are_warned_about_before_they_are_charged():
+    X, y = batch(0)
+    model, order = fitted(), np.random.default_rng(1).permutation(len(X))
+    before = model.guarantee_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="in another order"):
+            model.update(X[order], y[order])
+        assert model.guarantee_ == before
+        model.update(*batch(1))
+    with pytest.warns(UserWarning, match="in another order"):
+        model.update(X[order], y[order])
 
 
 def test_rows_are_checked_before_anything_is_spent(monkeypatch):

@@ -8,6 +8,7 @@ those of different records are added and those of the same records are averaged.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
@@ -39,7 +40,7 @@ from privgp.plan.designs.stages import Stages, check_shares, information_share, 
 from privgp.plan.inputs.arguments import Beside, Exposures, check_bounds
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
-from privgp.release.learn import fingerprints, sums_of, weights_mark
+from privgp.release.learn import any_order_mark, fingerprints, sums_of, weights_mark
 from privgp.release.parts import Part
 from privgp.release.release import Release
 from privgp.release.spendings import (
@@ -61,6 +62,10 @@ if TYPE_CHECKING:
 MEASURED = (
     "these rows, by their X and groups, were measured already: for a second look at the same people "
     "use refine. Nothing was spent."
+)
+REORDERED = (
+    "X has the same rows, in another order, as rows that were measured before. If they are the same people, "
+    "this update spends their budget again, which the guarantee does not count: use refine, in the first order."
 )
 OTHER_ROWS = (
     "X and groups must be the rows of one earlier measurement, in the same order: for new people use "
@@ -127,13 +132,17 @@ class PublicInputs:
         counts = self._exposures(release, place)
         expected = None if counts is None else counts.expected
         rows = fingerprints(self.inputs, self.people, expected)
-        known = [each for each in release.spent if each.fingerprint.partition(":")[0] in rows]
+        known = [each for each in release.spent if each.marks[0] in rows]
         same = [each.batch for each in known]
         if bool(same) != again:
             raise ValueError(OTHER_ROWS if again else MEASURED)
         mark = weights_mark(self._weights)
-        if any(each.fingerprint.partition(":")[2] != mark[1:] for each in known):
+        if any(each.marks[1] != mark[1:] for each in known):
             raise ValueError(OTHER_WEIGHTS)
+        if not again and any_order_mark(self.inputs)[1:] in [
+            each.marks[2] for each in release.spent
+        ]:
+            warnings.warn(REORDERED, UserWarning, stacklevel=2)
         return int(same[0]) if again else 1 + max(int(each.batch) for each in release.spent)
 
     def earlier(self, release: Release, place: int, batch: int, question: Question) -> Earlier:
