@@ -27,7 +27,7 @@ from privgp import PrivateGPRegressor
 from privgp.gp.inference.posterior import posterior
 from privgp.plan.build import Budget, Question, make_part
 from privgp.release.answers import AtTargets, Cloaked
-from privgp.release.prediction import check_coverage
+from privgp.release.queries.quantities import check_coverage
 from privgp.vault.measure import measure
 from tests.budgets import SetNoise
 from tests.models import WEIGHS_ROWS

@@ -22,7 +22,7 @@ from privgp.models.picture import part_of, ranges, rate_of
 from privgp.pictures.maps import EMPTY
 from privgp.pictures.released import OUTPUTS, TOTAL, input_names
 from privgp.pictures.style import budget_text, limits, number
-from privgp.release.prediction import ReleasedFunction
+from privgp.release.queries.quantities import ReleasedFunction
 
 BOUNDS = (0.0, 10.0)
 ROWS = 24

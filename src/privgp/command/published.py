@@ -171,7 +171,7 @@ def predict(
         asked.check(data)
     from privgp.command.io.columns import refuse_questions
     from privgp.models.load import load
-    from privgp.release.prediction import check_coverage
+    from privgp.release.queries.quantities import check_coverage
     from privgp.tables.source import Form
 
     with refuse_questions():

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.rows.tables import rows_at
 from privgp.models.spending import SpendingClassifier
 from privgp.plan.build import Question
 from privgp.plan.parameters import LabelParameters, Parameters
@@ -21,7 +20,7 @@ from privgp.privacy.budget import check_budget
 from privgp.question.outcomes import Label, Outcome, check_classes
 from privgp.question.parameters import check_values
 from privgp.question.rules import LABELS
-from privgp.release.prediction import check_coverage
+from privgp.release.queries.quantities import check_coverage
 from privgp.release.release import Release
 from privgp.types import Array, Bounds, Column, RandomState, Table, UserData
 
@@ -99,9 +98,9 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
 
     def predict_proba(self, X: Table) -> Array:
         """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
-        X = self._check_and_locate(X)
+        rows = self._locate(X)
         with one_thread():
-            return np.asarray(self.release_.at(X))
+            return np.asarray(self.release_.at(rows))
 
     def predict(self, X: Table) -> Any:
         """The most probable class at every row of X."""
@@ -123,10 +122,9 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
             raise ValueError(NO_OBSERVATION)
         if simultaneous:
             return self._band(X, coverage, observation)
-        levels = check_coverage(coverage)
-        X = self._check_and_locate(X)
+        levels, rows = check_coverage(coverage), self._locate(X)
         with one_thread():
-            low, high = self.release_.between(X, levels)
+            low, high = self.release_.between(rows, levels)
         return low, high
 
     def plot(
@@ -169,10 +167,6 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         output = self._released.label("") if output is None else output
         released = probability_picture(self._released, int(places[0]), output)
         return plot_release(on_paper(self, released, points), ax, figure)
-
-    def _check_and_locate(self, X: Table) -> Array:
-        check_is_fitted(self)
-        return rows_at(self, X)
 
     def _outcome_rules(self) -> str:
         return LABELS

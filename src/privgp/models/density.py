@@ -36,7 +36,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.protected import POINTS
 from privgp.question.parameters import check_values
-from privgp.release.prediction import ReleasedFunction, check_coverage
+from privgp.release.queries.quantities import ReleasedFunction, check_coverage
 from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.table import seal_counts
@@ -149,9 +149,7 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         asked = copy(self)._declare(row_count(X))
         return asked._make_plan(asked._public_rows(exposure))
 
-    def epsilon_for(  # type: ignore[override]
-        self, X: Table, error: float, *, exposure: Table | None = None
-    ) -> float:
+    def epsilon_for(self, X: Table, error: float, *, exposure: Table | None = None) -> float:
         """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
 
         Every epsilon that is tried is planned for; the model's own is not used. Reads no point and spends

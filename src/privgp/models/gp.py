@@ -36,8 +36,7 @@ from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome, has_private_inputs
 from privgp.question.parameters import GENERAL, names_of
 from privgp.question.rules import GIVEN, ONE, check_rules
-from privgp.release.prediction import check_coverage
-from privgp.release.queries.quantities import intervals
+from privgp.release.queries.quantities import check_coverage, intervals
 from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.labels import seal_outcomes
@@ -251,7 +250,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         measure_further(self, X, private, groups, beside, budget)
         return self
 
-    def epsilon_for(  # type: ignore[override]
+    def epsilon_for(
         self, table: UserData, error: float, *, sample_weight: UserData = None
     ) -> float:
         """The least epsilon, within 1%, whose plan expects at most this error for every outcome.

@@ -13,7 +13,7 @@ from privgp.models.rows.tables import rows_at
 from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Released
 from privgp.pictures.style import REACH, budget_text, limits, number
 from privgp.release.geojson import places_in
-from privgp.release.prediction import ReleasedFunction
+from privgp.release.queries.quantities import ReleasedFunction
 from privgp.release.release import Release
 from privgp.types import Array, Table, UserData
 

@@ -123,27 +123,11 @@ class Published(Queries, SpendsAtFit):
     epsilon: float
     delta: float
     protect: str
-    plan: Any
-    plan_: Any
-    random_state: Any
-    release_: Any  # what predicts
-    kernel_: Any
-    input_map_: Any
-    noise_variance_: Any
-    _parameters: Any
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             """The parameters of the constructor, and what an estimator makes of them."""
-
-    def epsilon_for(self, X: Table, error: float, *, groups: Column | None = None) -> float:
-        """The least epsilon, within 1%, whose plan for these inputs expects at most this error.
-
-        Every epsilon that is tried is planned for; the model's own is not used. Reads no output and
-        spends nothing. ValueError if no epsilon reaches the error.
-        """
-        return self._least_epsilon(X, error, groups=groups)
 
     def _least_epsilon(self, X: Table, error: float, **given: object) -> float:
         def plan_at(epsilon: float) -> Any:

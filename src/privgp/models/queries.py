@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.arithmetic import one_thread
 from privgp.models.rows.tables import rows_at
 from privgp.privacy.guarantee import facts_table
-from privgp.release.prediction import check_coverage
 from privgp.release.queries.areas import LEAST_POINTS, MOST_POINTS, Areas, Plane, Polygons
 from privgp.release.queries.averages import Average, average
 from privgp.release.queries.quantities import (
     NOT_OBSERVATION,
     band,
+    check_coverage,
     exceed,
     prediction_columns,
     sample,
@@ -54,50 +54,14 @@ def model_html(name: str, release: Release, unnamed: str) -> str:
 MOST_TOGETHER = 4_000_000  # points of all areas
 
 
-def average_areas(
-    model: Any,
-    release: Release,
-    polygons: Any,
-    X: UserData,
-    weights: UserData,
-    name: str | None,
-    fixed: Mapping[str, Any] | None,
-    points: UserData,
-    coverage: float,
-) -> Areas:
-    """Averages over polygons; arguments as ``Queries.areas`` has them."""
-    inputs, names = release.parameters.columns, release.names
-    count = int(model.n_features_in_)
-    plane = Plane.of(inputs, names, count)
-    found = Polygons.read(polygons, name, plane)
-    if X is None:
-        if weights is not None:
-            raise ValueError("weights are those of the rows of X: give X.")
-        whole = isinstance(points, Integral) and not isinstance(points, bool)
-        if not whole or not LEAST_POINTS <= points <= MOST_POINTS:
-            raise ValueError(f"points must be a whole number from {LEAST_POINTS} to {MOST_POINTS}.")
-        if points * len(found.shapes) > MOST_TOGETHER:
-            raise ValueError(
-                f"points must be at most {MOST_TOGETHER // len(found.shapes)} for this many areas."
-            )
-        at, weights, places = found.grid(int(points), plane.degrees)
-        table = _rows(plane, at, names, count, fixed)
-    else:
-        if fixed is not None:
-            raise ValueError("fixed is for inputs that X does not have: X has all of them.")
-        table, at, weights = _read_rows(X, weights, plane, names)
-        places = found.holding(at)
-        empty = np.bincount(places[places >= 0], minlength=len(found.shapes)) == 0
-        if empty.any():
-            label = found.labels[int(empty.argmax())]
-            raise ValueError(f"X has no row in the area {label!r}: leave it out of polygons.")
-    rows = model._locate(table)
-    inside = places >= 0
-    weights = None if weights is None else np.asarray(weights)[inside]
-    made = average(release, rows[inside], weights, places[inside], coverage, name="area")
-    given = {each.name: getattr(made, each.name) for each in fields(Average)}
-    given |= {"labels": found.labels, "table": X}
-    return Areas(**given, polygons=found, output=release.label("output"))
+def _check_points(points: Any, areas: int) -> int:
+    """About how many points of a grid are in each area. ``areas``: the number of areas."""
+    whole = isinstance(points, Integral) and not isinstance(points, bool)
+    if not whole or not LEAST_POINTS <= points <= MOST_POINTS:
+        raise ValueError(f"points must be a whole number from {LEAST_POINTS} to {MOST_POINTS}.")
+    if points * areas > MOST_TOGETHER:
+        raise ValueError(f"points must be at most {MOST_TOGETHER // areas} for this many areas.")
+    return int(points)
 
 
 def _rows(
@@ -152,6 +116,7 @@ class Queries:
     if TYPE_CHECKING:
         _released: Release
         feature_names_in_: Any
+        n_features_in_: Any
 
     def sample_y(self, X: Table, n_samples: int = 1, random_state: RandomState = 0) -> Array:
         """Joint draws of the released function at the rows of X: public randomness, free.
@@ -320,9 +285,31 @@ class Queries:
 
         """
         check_is_fitted(self)
-        release = self._released
+        release, names, count = self._released, self._released.names, int(self.n_features_in_)
+        plane = Plane.of(release.parameters.columns, names, count)
+        found = Polygons.read(polygons, name, plane)
+        own: Any = weights
+        if X is None:
+            if own is not None:
+                raise ValueError("weights are those of the rows of X: give X.")
+            at, own, places = found.grid(_check_points(points, len(found.shapes)), plane.degrees)
+            table = _rows(plane, at, names, count, fixed)
+        else:
+            if fixed is not None:
+                raise ValueError("fixed is for inputs that X does not have: X has all of them.")
+            table, at, own = _read_rows(X, own, plane, names)
+            places = found.holding(at)
+            empty = np.bincount(places[places >= 0], minlength=len(found.shapes)) == 0
+            if empty.any():
+                label = found.labels[int(empty.argmax())]
+                raise ValueError(f"X has no row in the area {label!r}: leave it out of polygons.")
+        rows, inside = self._locate(table), places >= 0
+        own = None if own is None else np.asarray(own)[inside]
         with one_thread():
-            return average_areas(self, release, polygons, X, weights, name, fixed, points, coverage)
+            made = average(release, rows[inside], own, places[inside], coverage, name="area")
+        given = {each.name: getattr(made, each.name) for each in fields(Average)}
+        given |= {"labels": found.labels, "table": X}
+        return Areas(**given, polygons=found, output=release.label("output"))
 
     def _repr_html_(self) -> str:
         """What was released, as a table for notebooks; nothing but the name before a fit."""

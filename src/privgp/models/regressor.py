@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.rows.tables import rows_at
 from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Question
 from privgp.plan.inputs.arguments import (
@@ -33,7 +32,7 @@ from privgp.privacy.noise import PURE
 from privgp.question.outcomes import BY_LIKELIHOOD, Outcome, has_private_inputs
 from privgp.question.parameters import RECONSTRUCTIONS, check_values
 from privgp.question.rules import ONE, SEVERAL
-from privgp.release.prediction import ReleasedFunction, check_coverage
+from privgp.release.queries.quantities import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table, UserData
 from privgp.vault.labels import seal_columns
 from privgp.vault.values import Sealed
@@ -168,8 +167,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         """
         if return_std and return_cov:
             raise ValueError("ask for return_std or return_cov, not both.")
-        check_is_fitted(self)
-        X, functions = rows_at(self, X), self._functions()
+        X, functions = self._locate(X), self._functions()
         with one_thread():
             if return_cov:
                 found = [each.mean_and_covariance(X, observation) for each in functions]
@@ -222,13 +220,10 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         """
         if simultaneous:
             return self._band(X, coverage, observation)
-        check_is_fitted(self)
-        levels = check_coverage(coverage)
-        X = rows_at(self, X)
+        levels, X = check_coverage(coverage), self._locate(X)
         with one_thread():
-            return self._stack_outputs(
-                [each.interval(X, levels, observation) for each in self._functions()]
-            )
+            found = [each.interval(X, levels, observation) for each in self._functions()]
+        return self._stack_outputs(found)
 
     def plot(
         self,
@@ -267,8 +262,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
             return plot_several(self, ax, figure, observation, points)
         output = self._released.label("output") if output is None else output
         released = function_picture(self._released, output, observation)
-        released = on_paper(self, released, points)
-        return plot_release(released, ax, figure)
+        return plot_release(on_paper(self, released, points), ax, figure)
 
     def __sklearn_clone__(self) -> Self:
         """As scikit-learn does it, except for a client of a cluster, of which there are no copies."""

@@ -59,15 +59,14 @@ class SpendsAtFit:
         inputs: Array | None = None,
         rows: int | None = None,
         key: str | None = None,
-        keep: Callable[[Receipt | None], None] | None = None,
         rehearse: Callable[[], object] | None = None,
     ) -> Released:
         """Charge this estimator's account, measure, and learn.
 
         Parameters
         ----------
-        guarantee, measure, learn, key, keep, rehearse
-            As ``publish`` and ``Payer`` have them; this estimator keeps the receipt if ``keep`` is None.
+        guarantee, measure, learn, key, rehearse
+            As ``publish`` and ``Payer`` have them; this estimator keeps the receipt.
         inputs : array (rows, columns) or None
             The public inputs; None where inputs are private or not in memory.
         rows : int or None
@@ -81,8 +80,8 @@ class SpendsAtFit:
             declared = tuple(repr(getattr(self, name, None)) for name in DECLARED)
             marks = {(type(self).__name__, declared, rows), *([public] if public else [])}
         payer = Payer(check_account(self.ledger), frozenset(marks), public, key)
-        keep = keep or self._keep_receipt
-        return publish(guarantee, payer, measure, learn, keep=keep, rehearse=rehearse)
+        kept = self._keep_receipt
+        return publish(guarantee, payer, measure, learn, keep=kept, rehearse=rehearse)
 
     def _keep_receipt(self, receipt: Receipt | None) -> None:
         """Remember what the ledger wrote, from before anything is drawn."""
@@ -136,18 +135,21 @@ class Search(SpendsAtFit):
     random_state: RandomState
 
 
-class SpendingRegressor(SpendsAtFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class Noisy(SpendsAtFit):
+    """Noise makes scores poor, which scikit-learn asks to be told."""
+
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]
+        (tags.regressor_tags or tags.classifier_tags).poor_score = True
         return tags
 
 
-class SpendingClassifier(SpendsAtFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
+class SpendingRegressor(Noisy, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    pass
+
+
+class SpendingClassifier(Noisy, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    pass
 
 
 def has_private_rows(estimator: object) -> bool:

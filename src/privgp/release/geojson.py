@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from contourpy import FillType, contour_generator
 
+from privgp.privacy.guarantee import Guarantee
 from privgp.tables.kinds import LATITUDES, LONGITUDES
 from privgp.types import Array
 
@@ -286,6 +287,12 @@ def _feature(
 ) -> dict[str, object]:
     geometry = {"type": kind, "coordinates": coordinates}
     return {"type": "Feature", "geometry": geometry, "properties": dict(values)}
+
+
+def about_release(promise: Guarantee, output: str, **more: object) -> dict[str, object]:
+    """What is said of a whole file: what it shows, and its budget."""
+    budget = {"epsilon": promise.epsilon, "delta": promise.delta}
+    return {"output": output, **more, **budget, "simulation": promise.is_simulation}
 
 
 def collection(features: list[Any], box: Sequence[float], about: Mapping[str, Any]) -> str:

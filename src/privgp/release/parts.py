@@ -84,9 +84,8 @@ def check_facts(
     budget = (promised.epsilon, promised.delta)
     require(
         (stated["epsilon"], stated["delta"]) == budget
-        and (
-            several or given.epsilon <= promised.epsilon
-        )  # a private choice may have spent some too
+        # A private choice may have spent some too.
+        and (several or given.epsilon <= promised.epsilon)
         and (several or given.delta <= promised.delta or promised.is_pure)
         and stated["unit"] == promised.unit
         and stated["neighbours"] == promised.neighbours

@@ -73,10 +73,8 @@ def part_ranked_by_counts(
 ROUNDS = 12
 FIRST_POINTS, FRESH_POINTS = 256, 2048
 ADDED = 60  # points in a round
-MOVES, MOVED_BY = (
-    4,
-    0.08,
-)  # copies of a point nearby, and how near, as a share of the domain's sides
+# Copies of a point nearby, and how near, as a share of the domain's sides.
+MOVES, MOVED_BY = 4, 0.08
 LEAST_SHARE = 1e-6  # of all records, below which a point is dropped
 BESIDE = 2.0  # in five trials the squared error was 1.9 to 2.2 times that of masses alone
 TWICE = 2  # times that f is estimated before hyperparameters are learned

@@ -153,7 +153,7 @@ def write_points(release: Release, X: pl.DataFrame, told: pl.DataFrame, path: Pa
         The file to write.
 
     """
-    from privgp.release.geojson import places_in, points
+    from privgp.release.geojson import about_release, places_in, points
 
     names, kinds = release.names or tuple(X.columns), release.parameters.columns
     table = X.rename(dict(zip(X.columns, names, strict=True)))
@@ -170,7 +170,8 @@ def write_points(release: Release, X: pl.DataFrame, told: pl.DataFrame, path: Pa
         raise Refusal(NO_POINTS)
     columns = {each.name: _json_values(each) for each in told}
     with refuse_questions():
-        text = points(*found, columns, _about(release))
+        about = about_release(release.guarantee, _title(release))
+        text = points(*found, columns, about)
     write_text(path, text)
     return told.columns
 
@@ -182,17 +183,6 @@ def _json_values(column: pl.Series) -> list[object]:
     return [
         value if isinstance(value, int | float | str | None) else str(value) for value in values
     ]
-
-
-def _about(release: Release) -> dict[str, object]:
-    """What is said of a whole file."""
-    promise = release.guarantee
-    return {
-        "output": _title(release),
-        "epsilon": promise.epsilon,
-        "delta": promise.delta,
-        "simulation": promise.is_simulation,
-    }
 
 
 def _title(release: Release) -> str:
@@ -217,7 +207,7 @@ def _geojson(
     columns = {
         name: np.reshape(column, grid.shape).transpose(order) for name, column in numbers.items()
     }
-    about = _about(release)
+    about = geojson.about_release(release.guarantee, _title(release))
     if contours is None:
         spread = geojson.edges if grid.inputs.columns[0].system is None else _halfway
         corners = _mesh(grid, order, *spread(grid.axes[east], grid.axes[north]))

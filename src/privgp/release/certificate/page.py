@@ -185,16 +185,16 @@ def _first_page(c: Facts) -> dict[str, object]:
     unit = c["unit"].replace("output value", f"value of {name}") if name else c["unit"]
     return {
         "What was published": [
-            _sentence(shown),
+            sentence(shown),
             f"It was computed from {data['measured_numbers']} totals with random noise; {size_of_data(c)}.",
             holder["description"],
             holder["intended_use"] and f"Purpose: {holder['intended_use']}",
         ],
-        "What is protected": _sentence(unit.replace(f"value of {name}s", f"values of {name}")),
+        "What is protected": sentence(unit.replace(f"value of {name}s", f"values of {name}")),
         "What is not protected": c["not_protected"],
         "How strong the protection is": Strong(promise_sentence(c)),
-        "How accurate it is": utility(c) and _sentence(utility(c)),
-        "What must be true": [*map(_sentence, c["assumptions"])],
+        "How accurate it is": utility(c) and sentence(utility(c)),
+        "What must be true": [*map(sentence, c["assumptions"])],
         "Budget": _budget(c.get("ledger", {})),
         "How to verify": [
             c.get("plan") and f"If a plan was approved, its hash must be {c['plan']}.",
@@ -215,7 +215,8 @@ def _first_page(c: Facts) -> dict[str, object]:
     }
 
 
-def _sentence(words: str) -> str:
+def sentence(words: str) -> str:
+    """Words as a sentence."""
     return f"{words[:1].upper()}{words[1:]}."
 
 

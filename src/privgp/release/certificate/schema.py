@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -31,11 +31,12 @@ def _or_each(of: Schema, least: int, most: int | None = None) -> Schema:
     return {**of, **_list(of, least, most), "type": [of["type"], "array"]}
 
 
-def _record(*texts: str, **others: Schema) -> Schema:
-    """An object with all of these texts and other properties, and nothing else."""
+def _record(*texts: str, absent: Sequence[str] = (), **others: Schema) -> Schema:
+    """An object with these texts and other properties, and nothing else. ``absent``: which there need not be."""
     properties = {**dict.fromkeys(texts, TEXT), **others}
     closed = {"type": "object", "additionalProperties": False}
-    return {**closed, "required": list(properties), "properties": properties}
+    required = [name for name in properties if name not in absent]
+    return {**closed, "required": required, "properties": properties}
 
 
 def _about(description: str, schema: Schema) -> Schema:
@@ -56,6 +57,7 @@ REGISTRY = _record(
             data_curators=_list(TEXT, 1),
             publication_date={**TEXT, "pattern": f"^{DAY}$"},
             data_product_sector={**TEXT, "pattern": f"^({'|'.join(SECTORS)})$"},
+            absent=("data_product_sector",),  # other sectors have no name in the registry yet
         ),
         dp_variant=_record("variant_name", "data_domain", "unprotected_quantities"),
         privacy_loss=_record(
@@ -73,10 +75,6 @@ REGISTRY = _record(
         administrative=_record("sources", registry_authors=_list(TEXT, 1)),
     ),
 )
-# Not required: other sectors have no name in the registry yet.
-REGISTRY["properties"]["deployment"]["properties"]["basic"]["required"].remove(
-    "data_product_sector"
-)
 GUIDELINE = _record(
     *("privacy_unit", "neighbouring_definition", "bounded_or_unbounded", "trust_model"),
     *("threat_model", "composition", "mechanism", "implementation", "utility_and_bias"),
@@ -90,20 +88,20 @@ BOUNDS = _record(
         _list(_or_each({"type": "number"}, 2, 2), 1),
     ),
     inputs=_about("Bounds of private inputs, a pair for each.", _list(NUMBERS, 1)),
+    classes=_about("All labels that may occur.", _list(TEXT, 2)),
+    labels=_about(
+        "The classes of outputs that are labels, by the names of the outputs.",
+        {"type": "object", "additionalProperties": _list(TEXT, 2)},
+    ),
+    absent=("inputs", "classes", "labels"),
 )
-BOUNDS["properties"]["classes"] = _about("All labels that may occur.", _list(TEXT, 2))
-BOUNDS["properties"]["labels"] = _about(
-    "The classes of outputs that are labels, by the names of the outputs.",
-    {"type": "object", "additionalProperties": _list(TEXT, 2)},
-)
-BOUNDS["required"].remove("inputs")  # there are none where inputs are public
 HYPERPARAMETERS = _record(
     "source",
     kernel=_about("The most plausible kernel, or one for each output.", _or_each(TEXT, 2)),
     noise_variance=_or_each(POSITIVE, 2),
     models=_about("How many models are averaged, or how many for each.", _or_each(COUNT, 2)),
+    absent=("noise_variance",),  # labels have none
 )
-HYPERPARAMETERS["required"].remove("noise_variance")  # labels have none
 MECHANISM = _record(
     *("description", "sampler"),
     noise_multipliers=_about("Noise std over sensitivity, for Gaussian noise.", _list(POSITIVE)),
@@ -131,11 +129,8 @@ UTILITY = _record(
     ),
     interval_coverage=_about("The probability that 90% intervals are built for.", SHARE),
 )
-OUTPUT = {**_record("name", "units", "column"), "required": ["name"]}
-LEDGER = _record(
-    "dataset", entry=COUNT, head=_about("The head of the ledger's chain after the charge.", HASH)
-)
-LEDGER["properties"] |= {
+OUTPUT = _record("name", "units", "column", absent=("units", "column"))
+CHARGE = {
     "at": _about("When the budget was charged, in UTC.", TEXT),
     "epsilon": _about("The epsilon of the charge.", POSITIVE),
     "delta": _about("The delta of the charge.", SHARE),
@@ -147,6 +142,10 @@ LEDGER["properties"] |= {
     "total_delta": _about("The delta of that total.", SHARE),
     "left": _about("The epsilon that was left after the charge.", NOT_NEGATIVE),
 }
+HEAD = _about("The head of the ledger's chain after the charge.", HASH)
+LEDGER = _record("dataset", entry=COUNT, head=HEAD, **CHARGE, absent=tuple(CHARGE))
+# Certificates of privgp 0.1 have no plan, those of 0.2 no utility; one output has no list of names.
+ABSENT = ("utility", "plan", "outputs", "output", "inputs", "ledger")
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "Certificate of a privgp release",
@@ -180,21 +179,14 @@ SCHEMA: Schema = {
         plan=_about("SHA-256 of the whole plan, as its .plan file has it.", HASH),
         ledger=_about("The charge in the custodian's ledger.", LEDGER),
         not_protected=_about("Limits of the guarantee, in plain sentences.", _list(TEXT, 1)),
-        holder=_record(**{name: _about(meaning, TEXT) for name, meaning in HOLDER.items()}),
+        holder=_record(
+            **{name: _about(meaning, TEXT) for name, meaning in HOLDER.items()}, absent=ADDED
+        ),
         registry=_about("A draft record for the OpenDP Deployments Registry.", REGISTRY),
         nist_sp_800_226=_about("What NIST SP 800-226 asks of a guarantee.", GUIDELINE),
+        absent=ABSENT,
     ),
 }
-
-for added in ADDED:
-    SCHEMA["properties"]["holder"]["required"].remove(added)
-SCHEMA["required"].remove("utility")  # certificates of privgp 0.2 have none
-SCHEMA["required"].remove("plan")  # certificates of privgp 0.1 have none
-SCHEMA["required"].remove("outputs")  # there is one output unless they are named
-SCHEMA["required"].remove("output")  # nor has it a name unless one was given
-SCHEMA["required"].remove("inputs")
-SCHEMA["required"].remove("ledger")  # nor have those of releases that no ledger was charged for
-
 # What is written anew whenever a certificate is made: files have none of it, or that of privgp 0.2.
 DERIVED = ("registry", "nist_sp_800_226")
 REGISTRY_BEFORE = deepcopy(REGISTRY)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privgp.release.geojson import collection
+from privgp.release.geojson import about_release, collection
 from privgp.release.queries.averages import STATISTICS, Average
 from privgp.tables.kinds import EASTWARDS, LATITUDES, LONGITUDES, NORTHWARDS
 from privgp.tables.places import WGS84, to_crs
@@ -191,7 +191,7 @@ class Areas(Average):
 
     def to_geojson(self) -> str:
         """The areas as GeoJSON with their properties and mean, std, low and high."""
-        promise, features = self.guarantee, []
+        features = []
         for place, feature in enumerate(self.polygons.features):
             values: dict[str, object] = {}
             for number, name in enumerate(self.quantities or ("",)):
@@ -206,13 +206,7 @@ class Areas(Average):
                 "geometry": feature["geometry"],
                 "properties": kept | {"label": _json(self.labels[place])} | values,
             })  # fmt: skip
-        about = {
-            "output": self.output,
-            "coverage": self.coverage,
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "simulation": promise.is_simulation,
-        }
+        about = about_release(self.guarantee, self.output, coverage=self.coverage)
         return collection(features, (), about)
 
     def plot(self, figure: Figure | None = None, *, quantity: str | None = None) -> Figure:

@@ -11,8 +11,7 @@ import numpy as np
 
 from privgp.gp.inference.averages import Sums
 from privgp.privacy.guarantee import Guarantee
-from privgp.release.prediction import check_coverage
-from privgp.release.queries.quantities import Averages, each_quantities, is_single
+from privgp.release.queries.quantities import Averages, check_coverage, each_quantities, is_single
 from privgp.release.release import Release
 from privgp.tables.table import frame_of
 from privgp.types import STAMP, Array, Column, Integers, UserData

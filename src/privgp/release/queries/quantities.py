@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from numbers import Integral, Real
-from typing import Any, Protocol, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -27,15 +27,120 @@ from privgp.gp.inference.averages import (
     shuffle,
 )
 from privgp.gp.inference.posterior import Mixture, Posterior
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import LabelParameters
 from privgp.release.answers import Cloaked, Probabilities
-from privgp.release.prediction import ReleasedFunction, table_columns
 from privgp.release.rates import RatePosterior
 from privgp.release.release import Release
 from privgp.types import Array, RandomState
 
 DRAWS = 2000  # of averages and of bands
 Random = np.random.RandomState
+ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
+
+
+@dataclass(frozen=True)
+class ReleasedFunction:
+    """The function of one outcome that is a number or a count.
+
+    Attributes
+    ----------
+    answer : Posterior, RatePosterior or Cloaked
+        What predicts.
+    bounds : (low, high)
+        The declared bounds of the outputs.
+    noise_variance : float
+        The expected variance of an output about the function; of a count, over its mean.
+    is_rate : bool
+        Whether outputs are counts, whose rate is predicted.
+    at_targets : bool
+        Whether values at targets were released.
+
+    """
+
+    answer: Any
+    bounds: tuple[float, float]
+    noise_variance: float
+    is_rate: bool
+    at_targets: bool
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """The function of a release of one outcome."""
+        (part,), (answer,) = release.parts, release.answers
+        bounds = check_bounds("y_bounds", release.parameters.y_bounds)
+        rate, at_targets = part.unit_rate is not None, part.at_targets is not None
+        return cls(answer, bounds, part.noise_variance, rate, at_targets)
+
+    def mean_and_std(self, X: Array, observation: bool) -> tuple[Array, Array]:
+        """Mean and std of the function at every row of X, or of new outputs."""
+        mean, variance = self.answer.mean_and_variance(X)
+        return mean, np.sqrt(
+            self._observation_variance(mean, variance) if observation else variance
+        )
+
+    def mean_and_covariance(self, X: Array, observation: bool) -> tuple[Array, Array]:
+        """Mean of the function at the rows of X and the covariance matrix, or of new outputs."""
+        mean, covariance = self.answer.mean_and_covariance(X)
+        if observation:
+            latent = np.diag(covariance).copy()
+            np.fill_diagonal(covariance, self._observation_variance(mean, latent))
+        return mean, covariance
+
+    def interval(self, X: Array, levels: Sequence[float], observation: bool) -> tuple[Array, Array]:
+        """The ends of an interval of the function, or of new outputs, at every row of X."""
+        ends = np.empty((2, len(X)))
+        for first in range(0, len(X), ROWS):
+            rows = slice(first, first + ROWS)
+            ends[:, rows] = self.quantiles(self.answer.mixture(X[rows]), levels, observation)
+        return ends[0], ends[1]
+
+    def quantiles(self, mixture: Any, levels: Sequence[float], observation: bool) -> Array:
+        """For the function or for outputs: both lie within their bounds.
+
+        An unbiased release may lie beyond them, and so may its intervals; rates are no outputs.
+        """
+        mixture = mixture.of_outputs(*self.bounds) if observation else mixture
+        if self.is_rate:
+            return np.asarray(mixture.ends(levels))
+        if self.at_targets:
+            return np.asarray(mixture.quantiles(levels))
+        if observation:  # clipped, so that many may lie on a bound
+            return np.asarray(np.clip(mixture.quantiles(levels), *self.bounds))
+        return np.asarray(mixture.quantiles_within(levels, *self.bounds))
+
+    def clip(self, values: Array) -> Array:
+        """Values of the function, which lies within its bounds where it predicts anywhere."""
+        if self.is_rate:
+            return np.maximum(values, 0.0)
+        return values if self.at_targets else np.clip(values, *self.bounds)
+
+    def above(self, mixture: Any, threshold: float) -> Array:
+        """The probability that the function exceeds a threshold, as ``quantiles`` has it, (rows,)."""
+        if self.at_targets or self.is_rate:
+            return np.asarray(1.0 - mixture.below(threshold))
+        return np.asarray(mixture.above_within(threshold, *self.bounds))
+
+    def privacy_share(self, X: Array) -> Array:
+        """The share of the variance at every row that the noise for privacy makes: 0 to 1, (rows,)."""
+        privacy, whole = self.answer.privacy_variance(X), self.answer.mean_and_variance(X)[1]
+        return np.asarray(np.minimum(privacy / np.maximum(whole, np.finfo(float).tiny), 1.0))
+
+    def _observation_variance(self, mean: Array, variance: Array) -> Array:
+        """The variance of an output: at most (mean - low)(high - mean), as values in bounds have."""
+        if self.is_rate:  # at one unit of exposure, whatever bounds the counts have
+            return variance + self.noise_variance * mean
+        low, high = self.bounds
+        most = (mean - low) * (high - mean)
+        return np.maximum(variance, np.minimum(variance + self.noise_variance, most))
+
+
+def check_coverage(coverage: object) -> tuple[float, float]:
+    """The levels of the ends of an interval with this probability, both inside of 0 and 1."""
+    low = 0.5 * (1.0 - float(coverage)) if isinstance(coverage, Real) else 0.0
+    if not 0.0 < low < 0.5 or 1.0 - low == 1.0:
+        raise ValueError(f"coverage must lie between 0 and 1, got {coverage!r}.")
+    return low, 1.0 - low
 
 
 @dataclass(frozen=True)
@@ -58,47 +163,15 @@ class Averages:
     draws: Array
 
 
-class Quantities(Protocol):
-    """The quantities of one released outcome."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the quantities; empty for one that needs none."""
-        ...
-
-    def draw(self, X: Array, pick: Pick, rng: Random) -> Array:
-        """Joint draws at the rows of X, (rows, quantities, draws)."""
-        ...
-
-    def ends(self, X: Array, levels: Sequence[float]) -> tuple[Array, Array, Array]:
-        """The mean at every row of X, and the ends of its interval, (rows, quantities) each."""
-        ...
-
-    def clip(self, values: Array) -> Array:
-        """Values as near as the quantities can have them."""
-        ...
-
-    def above(self, X: Array, threshold: float) -> Array:
-        """The probability of exceeding a threshold at every row of X, (rows, quantities)."""
-        ...
-
-    def average(self, sums: Sums, levels: Sequence[float], rng: Random) -> Averages:
-        """Averages over points."""
-        ...
-
-    def columns(self, X: Array, levels: Sequence[float], observation: bool) -> dict[str, Array]:
-        """What a table of predictions holds, by the names of its columns."""
-        ...
-
-
 @dataclass(frozen=True)
-class NumberQuantity:
-    """A number or a rate: its released function."""
+class Quantities:
+    """The quantities of one released outcome: of a number or a rate, its released function."""
 
     release: Release
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the quantities; empty for one that needs none."""
         return ("",)
 
     @property
@@ -106,32 +179,57 @@ class NumberQuantity:
         return ReleasedFunction.of(self.release)
 
     def draw(self, X: Array, pick: Pick, rng: Random) -> Array:
+        """Joint draws at the rows of X, (rows, quantities, draws)."""
         return draw(self.release.answers[0], X, pick, rng)[:, None]
 
     def ends(self, X: Array, levels: Sequence[float]) -> tuple[Array, Array, Array]:
+        """The mean at every row of X, and the ends of its interval, (rows, quantities) each."""
         function = self.function
         low, high = function.interval(X, levels, observation=False)
         return function.answer.mean_at(X)[:, None], low[:, None], high[:, None]
 
     def clip(self, values: Array) -> Array:
+        """Values as near as the quantities can have them."""
         return self.function.clip(values)
 
     def above(self, X: Array, threshold: float) -> Array:
+        """The probability of exceeding a threshold at every row of X, (rows, quantities)."""
         function = self.function
         return function.above(function.answer.mixture(X), threshold)[:, None]
 
     def average(self, sums: Sums, levels: Sequence[float], rng: Random) -> Averages:
-        return average(self.release.answers[0], self.function, sums, levels, rng)
+        """Averages over points."""
+        function = self.function
+        if not function.is_rate:
+            return _of_normals(*normals(function.answer, sums), function, levels, rng)
+        drawn = sums.coarse.shares @ self.draw(sums.coarse.points, even_pick(DRAWS), rng)[:, 0]
+        mean = sums.fine.shares @ function.answer.mean_at(sums.fine.points)
+        scaled = drawn * (mean / drawn.mean(axis=1))[:, None]
+        return of_draws(mean[:, None], scaled[:, None], levels)
 
     def columns(self, X: Array, levels: Sequence[float], observation: bool) -> dict[str, Array]:
-        return table_columns(self.release.parameters, self.release, X, levels, observation)
+        """What a table of predictions holds, by the names of its columns.
+
+        Parameters
+        ----------
+        X : array (rows, columns)
+            Rows as the kernel has them.
+        levels : (low, high)
+            The levels of the ends of intervals.
+        observation : bool
+            Whether intervals are those of new values of numbers and counts, not of their means.
+
+        """
+        function = self.function
+        mean, std = function.mean_and_std(X, observation)
+        low, high = function.interval(X, levels, observation)
+        return {"mean": mean, "std": std, "low": low, "high": high}
 
 
 @dataclass(frozen=True)
-class ClassQuantities:
+class ClassQuantities(Quantities):
     """The probability of every class of a label."""
 
-    release: Release
     classes: tuple[Any, ...]
 
     @property
@@ -164,13 +262,18 @@ class ClassQuantities:
         return of_draws(mean, np.clip(moved, 0.0, 1.0), levels)
 
     def columns(self, X: Array, levels: Sequence[float], observation: bool) -> dict[str, Array]:
-        return table_columns(self.release.parameters, self.release, X, levels, observation)
+        classes, (probabilities, low, high) = np.array(self.classes), self.ends(X, levels)
+        found = {"label": classes[np.argmax(probabilities, axis=1)]}
+        for name, of_all in (("probability", probabilities), ("low", low), ("high", high)):
+            each = zip(classes, of_all.T, strict=True)
+            found |= {f"{name}_{label}": column for label, column in each}
+        return found
 
 
 @singledispatch
 def quantities(asked: object, release: Release) -> Quantities:
     """What can be asked of a release of one outcome, whose parameters are ``asked``."""
-    return NumberQuantity(release)
+    return Quantities(release)
 
 
 @quantities.register
@@ -201,43 +304,21 @@ def _(answer: Cloaked, X: Array, pick: Pick, rng: Random) -> Array:
 
 
 @singledispatch
-def average(
-    answer: object, function: ReleasedFunction, sums: Sums, levels: Sequence[float], rng: Random
-) -> Averages:
-    """Averages of a number or a rate."""
+def normals(answer: object, sums: Sums) -> tuple[Iterable[tuple[int, Array, Array]], Array]:
+    """Averages of a number as a mixture of normal distributions, and their weights."""
     raise NotImplementedError
 
 
-@average.register
-def _(
-    answer: Posterior, function: ReleasedFunction, sums: Sums, levels: Sequence[float], rng: Random
-) -> Averages:
-    weights = np.array([c.model.weight for c in answer.components])
-    return _of_normals(posterior_averages(answer, sums), weights, function, levels, rng)
+@normals.register
+def _(answer: Posterior, sums: Sums) -> tuple[Iterable[tuple[int, Array, Array]], Array]:
+    return posterior_averages(answer, sums), np.array([c.model.weight for c in answer.components])
 
 
-@average.register
-def _(
-    answer: Cloaked, function: ReleasedFunction, sums: Sums, levels: Sequence[float], rng: Random
-) -> Averages:
+@normals.register
+def _(answer: Cloaked, sums: Sums) -> tuple[Iterable[tuple[int, Array, Array]], Array]:
     mean, covariance = answer.mean_and_covariance(sums.coarse.points)
     shares = sums.coarse.shares
-    one = (0, shares @ mean, shares @ (shares @ covariance).T)
-    return _of_normals([one], np.ones(1), function, levels, rng)
-
-
-@average.register
-def _(
-    answer: RatePosterior,
-    function: ReleasedFunction,
-    sums: Sums,
-    levels: Sequence[float],
-    rng: Random,
-) -> Averages:
-    drawn = sums.coarse.shares @ draw(answer, sums.coarse.points, even_pick(DRAWS), rng)
-    mean = sums.fine.shares @ answer.mean_at(sums.fine.points)
-    scaled = drawn * (mean / drawn.mean(axis=1))[:, None]
-    return of_draws(mean[:, None], scaled[:, None], levels)
+    return [(0, shares @ mean, shares @ (shares @ covariance).T)], np.ones(1)
 
 
 def _of_normals(

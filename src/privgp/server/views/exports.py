@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from privgp.release import geojson
 from privgp.release.certificate import certificate
-from privgp.release.certificate.page import promise_sentence, sections
+from privgp.release.certificate.page import promise_sentence, sections, sentence
 from privgp.release.certificate.wording import ROWS_PUBLIC
 from privgp.release.release import Release
 from privgp.server.errors import Refused
@@ -72,14 +72,7 @@ def geojson_of(release: Release, output: str) -> str:
             values = np.reshape(panel[name], shape)
             title = f"{name} of {panel['output']}" if several else name
             columns[title] = values if first < second else values.T
-    promise = release.guarantee
-    about = {
-        "output": ", ".join(shown["outputs"]),
-        "coverage": 0.9,
-        "epsilon": promise.epsilon,
-        "delta": promise.delta,
-        "simulation": promise.is_simulation,
-    }
+    about = geojson.about_release(release.guarantee, ", ".join(shown["outputs"]), coverage=0.9)
     return geojson.cells(axes[first], axes[second], columns, about)
 
 
@@ -189,7 +182,7 @@ def certificate_context(facts: dict[str, Any], output: str = "output") -> dict[s
     size = f"{rows:,} rows, " if ROWS_PUBLIC in facts["public"] else ""
     return {
         "promise": promise_sentence(facts),
-        "protected": _sentence(private + together),
+        "protected": sentence(private + together),
         "not_protected": facts["not_protected"][0],
         "odds": 100.0 * facts["best_guess"],
         "source": f"{size}{budget}, {facts['date'][:10]}. 90% intervals.",
@@ -197,10 +190,6 @@ def certificate_context(facts: dict[str, Any], output: str = "output") -> dict[s
         "released_at": facts["date"],
         "certificate": Markup(sections(facts, 3)),  # escaped where it is made
     }
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def render_release(release: Release, output: str, name: str, unit: str = "") -> str:

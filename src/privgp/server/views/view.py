@@ -16,7 +16,7 @@ from privgp.models.picture import function_picture, kernel_points, part_of, prob
 from privgp.pictures.maps import far_from_inputs
 from privgp.pictures.released import TOTAL, Released
 from privgp.release.geojson import places_in
-from privgp.release.prediction import ReleasedFunction
+from privgp.release.queries.quantities import ReleasedFunction
 from privgp.release.release import Release
 from privgp.server.errors import Refused
 from privgp.types import Array

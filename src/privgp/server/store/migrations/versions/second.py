@@ -1,20 +1,50 @@
-"""Keys that expire, plans that are rejected, hashes of tables, and a log of events."""
+"""Keys that expire or belong to an identity, plans that are rejected, hashes of tables, a log of events,
+foreign keys, indexes, the order in which jobs were started, and titles of releases."""
 
 from alembic import op
-from sqlalchemy import Column, Integer, Text
+from sqlalchemy import Column, ForeignKey, Integer, Text
 
-revision = "2"
+revision = "4"
 down_revision = "1"
+
 REFUSAL = "events are never changed: rows are only added"
+KEY, DATASET = ("key", "server_keys", "id"), ("dataset", "server_datasets", "name")
+REFERENCES = {
+    "grants": (KEY, DATASET),
+    "sessions": (KEY,),
+    "plans": (KEY, DATASET),
+    "jobs": (KEY, DATASET),
+    "releases": (DATASET,),
+    "functions": (DATASET,),
+}
+TEXTS = {"keys": ("identity",), "datasets": ("digest",), "plans": ("rejected_at", "rejected_by")}
 
 
 def upgrade() -> None:
-    _add("keys", Column("ends", Integer, nullable=False, server_default="0"))
-    _add("datasets", Column("digest", Text, nullable=False, server_default=""))
-    for name in ("rejected_at", "rejected_by"):
-        _add("plans", Column(name, Text, nullable=False, server_default=""))
-    texts = [Column(name, Text, nullable=False) for name in ("at", "key", "kind", "about")]
-    op.create_table("server_events", Column("number", Integer, primary_key=True), *texts)
+    for table, name in (("keys", "ends"), ("jobs", "started")):
+        whole = Column(name, Integer, nullable=False, server_default="0")
+        op.add_column(f"server_{table}", whole)
+    for table, names in TEXTS.items():
+        for name in names:
+            text = Column(name, Text, nullable=False, server_default="")
+            op.add_column(f"server_{table}", text)
+    _add_events()
+    for table, references in REFERENCES.items():
+        with op.batch_alter_table(f"server_{table}") as batch:  # SQLite copies the table
+            for column, other, named in references:
+                name = f"server_{table}_{column}_fkey"
+                batch.create_foreign_key(name, other, [column], [named])
+        for column, *_ in references:
+            op.create_index(f"ix_server_{table}_{column}", f"server_{table}", [column])
+    op.create_index("ix_server_jobs_state", "server_jobs", ["state"])
+    release = Column("release", Text, ForeignKey("server_releases.id"), primary_key=True)
+    op.create_table("server_titles", release, *_texts("headline", "unit"))
+
+
+def _add_events() -> None:
+    """A table to which rows are only added."""
+    number = Column("number", Integer, primary_key=True)
+    op.create_table("server_events", number, *_texts("at", "key", "kind", "about"))
     if op.get_bind().dialect.name == "sqlite":
         for change in ("UPDATE", "DELETE"):
             op.execute(
@@ -28,9 +58,9 @@ def upgrade() -> None:
     )
 
 
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, nullable=False) for name in names]
+
+
 def downgrade() -> None:
     raise NotImplementedError("a server's tables are never taken back.")
-
-
-def _add(table: str, column: Column[str] | Column[int]) -> None:
-    op.add_column(f"server_{table}", column)
