@@ -22,6 +22,7 @@ from mkdocs.exceptions import PluginError
 
 import privgp
 from benchmarks import gallery
+from website.links import with_dark_pictures
 from website.mathematics import mathml
 from website.stories import STORIES, run, text_of
 
@@ -297,6 +298,13 @@ def test_a_notebook_holds_what_it_printed_as_text(story):
     assert {output["output_type"] for output in outputs} == {"stream"}
     assert not [cell for cell in code if cell["execution_count"]]
     assert "ipykernel" not in json.dumps(outputs)
+
+
+def test_a_picture_with_a_dark_twin_is_shown_with_it():
+    both = "![a](pictures/server-home.png#only-light)![a](pictures/server-home-dark.png#only-dark)"
+    assert with_dark_pictures("![a](pictures/server-home.png)", ROOT / "docs") == both
+    alone = "![a](pictures/server-light.png)"
+    assert with_dark_pictures(alone, ROOT / "docs") == alone
 
 
 def test_a_warning_in_a_notebook_keeps_its_words_alone():

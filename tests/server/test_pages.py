@@ -30,6 +30,7 @@ def test_a_headline_and_a_unit_are_shown_and_published(world, release):
 
 
 def test_a_release_that_nobody_named_is_published_as_it_is_shown(world, release):
+    world.ask(CUSTODIAN, "PUT", f"/api/releases/{release}/title", json={})
     for place in (f"/releases/{release}", f"/api/releases/{release}/page.html"):
         assert "Cost by age</h1>" in world.ask(ANALYST, "GET", place).text
 
