@@ -34,7 +34,8 @@ from privgp.release.rates import RatePosterior
 from privgp.release.release import Release
 from privgp.types import Array, RandomState
 
-DRAWS = 2000  # of averages and of bands
+DRAWS = 2000  # of averages and, at least, of bands
+BAND_NUMBERS = 4_000_000  # that are drawn for a band, of at most ten times as many draws
 Random = np.random.RandomState
 ROWS = 8192  # at a time: every model of the mixture has a mean and a variance at each
 
@@ -439,25 +440,27 @@ def _thresholds(release: Release, threshold: Any) -> list[float]:
 
 def intervals(release: Release, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
     """The ends of the interval of every quantity at every row separately."""
-    found = [each.ends(X, levels)[1:] for each in each_quantities(release)]
-    low, high = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
-    return squeeze(release, low, 1), squeeze(release, high, 1)
+    return _join(release, [each.ends(X, levels)[1:] for each in each_quantities(release)])
 
 
 def band(release: Release, X: Array, levels: Sequence[float]) -> tuple[Array, Array]:
     """The ends of a band that holds every quantity at all rows of X at once.
 
     Pointwise intervals are stretched about their means by one factor, the least with which as many of
-    2,000 joint draws as the coverage says lie inside at all rows. With many rows, cells of rows that lie
-    close stand for them.
+    2,000 to 20,000 joint draws as the coverage says lie inside at all rows. With many rows, cells of rows
+    that lie close stand for them.
 
     Returns
     -------
     low, high : array (rows,) or (rows, quantities)
 
     """
-    found = [_stretch(each, X, levels) for each in each_quantities(release)]
-    low, high = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
+    return _join(release, [_stretch(each, X, levels) for each in each_quantities(release)])
+
+
+def _join(release: Release, ends: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The ends for all quantities of a release, from those of every outcome."""
+    low, high = (np.concatenate(each, axis=1) for each in zip(*ends, strict=True))
     return squeeze(release, low, 1), squeeze(release, high, 1)
 
 
@@ -468,8 +471,9 @@ def _stretch(each: Quantities, X: Array, levels: Sequence[float]) -> tuple[Array
         one = np.zeros(len(X), dtype=np.int64)
         points = Sums.of(X, np.ones(len(X)), one).coarse.points
     middle, low, high = _sides(*each.ends(points, levels))
-    rng = np.random.RandomState(0)
-    drawn = each.clip(each.draw(points, even_pick(DRAWS), rng)) - middle[:, :, None]
+    rng, draws = np.random.RandomState(0), BAND_NUMBERS // max(len(points), 1)
+    pick = even_pick(min(max(draws, DRAWS), 10 * DRAWS))
+    drawn = each.clip(each.draw(points, pick, rng)) - middle[:, :, None]
     sides = np.where(drawn < 0.0, (middle - low)[:, :, None], (high - middle)[:, :, None])
     factors = np.max(np.abs(drawn) / np.maximum(sides, np.finfo(float).tiny), axis=0)
     factor = np.quantile(factors, levels[1] - levels[0], axis=1)
