@@ -34,9 +34,8 @@ class InFiles(Protocol):
     def files(self) -> Any: ...
 
 
-Table = (
-    ArrayLike | InFiles
-)  # rows of inputs: an array, a Polars or pandas table, or inputs in files
+# Rows of inputs: an array, a Polars or pandas table, or inputs in files.
+Table = ArrayLike | InFiles
 Column = ArrayLike | InFiles  # one value per row: an array, a Series, a list, or a column in files
 Bounds = Sequence[float] | Sequence[Sequence[float]] | Array  # (low, high), or one such pair each
 UserData = Any

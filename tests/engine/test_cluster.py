@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 from privgp import Ledger, PrivateGPRegressor, open_table
-from privgp.engine.local import Serial
+from privgp.engine.workers import Serial
 from privgp.models.rows.fit import Tallied, fit_for_rows, rows_in_memory
 from privgp.plan.inputs.arguments import Beside
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
-from privgp.engine.cluster import Cluster, engine_of
-from privgp.engine.local import Serial, Threads
+from privgp.engine.workers import Cluster, Serial, Threads, engine_of
 from privgp.plan.inputs.blocks import runs
 
 ENGINES = [Serial(), Threads(1), Threads(3)]
@@ -41,7 +40,7 @@ def test_few_blocks_are_worked_on_at_a_time():
 
 
 def test_engines_are_what_was_given(monkeypatch):
-    monkeypatch.setattr("privgp.engine.cluster.ANSWER", 0.2)
+    monkeypatch.setattr("privgp.engine.workers.ANSWER", 0.2)
     assert engine_of(None) == Threads()
     assert engine_of(Serial()) == Serial()
     for wrong in (5, "here", object(), True):

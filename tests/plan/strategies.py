@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from privgp.engine.local import Serial
+from privgp.engine.workers import Serial
 from privgp.plan.bins.bins import Bins, BinSums, HalvedBins
 from privgp.plan.choice import of_every_class
 from privgp.plan.features import Features

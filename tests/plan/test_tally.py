@@ -25,7 +25,7 @@ from privgp import (
     load_plan,
     open_table,
 )
-from privgp.engine.local import Serial, Threads
+from privgp.engine.workers import Serial, Threads
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.grid import BINS, MOST_STEPS, Axis, Grid
 from privgp.plan.inputs.tally import (
@@ -171,7 +171,7 @@ def test_a_release_is_the_same_from_every_source(kind, source, data, tmp_path, r
     given = {name: data[column].to_numpy() for name, column in columns.items()}
     known = answers(model.fit(X, y, **given))
     if source == "one thread":
-        with mock.patch("privgp.engine.cluster.Threads", return_value=Serial()):
+        with mock.patch("privgp.engine.workers.Threads", return_value=Serial()):
             assert_array_equal(answers(model.fit(X, y, **given)), known)
         return
     if source == "two threads of BLAS":

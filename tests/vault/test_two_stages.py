@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
-from privgp.engine.local import Serial
+from privgp.engine.workers import Serial
 from privgp.plan.designs.stages import Residuals
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.tally import People, tally_rows

@@ -15,7 +15,7 @@ from functools import cache
 import typer
 
 from privgp.command.app import app
-from privgp.command.errors import Failure, Refusal, in_options, one_line
+from privgp.command.errors import Failure, Refusal, in_options, is_number, one_line
 from privgp.errors import TableError
 
 PAIRS = "--x-bounds"
@@ -68,11 +68,7 @@ def join_pairs(arguments: Sequence[str]) -> list[str]:
 
 def _is_end(word: str) -> bool:
     """Whether a word is a number or, as an end of private dates, begins as one."""
-    try:
-        float(word)
-    except ValueError:
-        return bool(DATE.match(word))
-    return True
+    return is_number(word) or bool(DATE.match(word))
 
 
 def run_application(

@@ -15,7 +15,7 @@ from privgp.command import audit, function, ledger, paths
 from privgp.command import options as o
 from privgp.command.bounds import bounds
 from privgp.command.demo import demo
-from privgp.command.errors import Refusal
+from privgp.command.errors import Refusal, is_number
 from privgp.command.plan import plan
 from privgp.command.published import certificate, inspect, predict
 from privgp.command.release import release, update
@@ -161,18 +161,10 @@ def _check_numbers(option: TyperOption, words: list[str]) -> None:
         if option.nargs != 2 or name not in option.opts:
             continue
         given = [*([first] if equals else []), *words[place + 1 :]][:2]
-        if len(given) < 2 or not all(map(_is_number, given)):
+        if len(given) < 2 or not all(map(is_number, given)):
             raise Refusal(
                 f"{name} must be two numbers with a space between them, such as {name} 0 3000."
             )
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 PANELS = (

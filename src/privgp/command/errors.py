@@ -47,6 +47,15 @@ def in_options(text: str) -> str:
     return QUOTED.sub(option, text)
 
 
+def is_number(word: str) -> bool:
+    """Whether a word of a line is a number."""
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 class Refusal(Exception):
     """Bad usage or bad input: nothing was done."""
 

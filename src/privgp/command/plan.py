@@ -48,6 +48,8 @@ def plan(
 ) -> None:
     """Show what accuracy a budget buys. Reads the public columns only and spends nothing."""
     check_files([(data, ANY_TABLES)], [(out, PLANS), (plot, PICTURES)], force=force)
+    from numpy import asarray
+
     from privgp.command.io.documents import EPSILONS, errors_by_epsilon
     from privgp.command.io.request import Request, make_plan, plan_warnings, public_computation
     from privgp.command.io.results import contains, picture_lines, write_picture
@@ -85,7 +87,7 @@ def plan(
                 text = text.replace(UNNEEDED, LOOKED)
             # What the text leaves out because it would take long, JSON leaves out too.
             gap = made.gap if made.is_quick else None
-            error_range = [_plain(end) for end in made.error_range()]
+            error_range = asarray(made.error_range()).tolist()
         step("Writing and drawing")
         if out is not None:
             with public_computation(), whole_file(out) as part:
@@ -136,11 +138,6 @@ def _error_table(made: Plan, errors: Errors) -> Table:
 
 def _cells(error: float, width: float) -> tuple[str, str]:
     return f"{error:.4g}", f"{100 * error / width:.3g}%"
-
-
-def _plain(value: object) -> object:
-    """A number, or a list of them where there are several outputs."""
-    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _facts(made: Plan, request: Request, errors: Errors) -> dict[str, object]:

@@ -36,7 +36,6 @@ from privgp.errors import LedgerUnreachable
 
 VERSIONS = "alembic_version"
 REVISION = "2"  # of the newest migration; a database that has it is not migrated
-GUARDED = ("accounts", "entries", "answers")  # rows are added, never changed or removed
 
 metadata = MetaData()
 
@@ -82,10 +81,8 @@ answers = Table(
 
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 MIGRATIONS = "privgp.ledger:migrations"
-ANCHOR, KEY = (
-    "anchor",
-    "key",
-)  # words of the url's query: files of the anchor and of the signing key
+# Words of the url's query: files of the anchor and of the signing key.
+ANCHOR, KEY = "anchor", "key"
 SECRET_WORDS = {"password", "sslpassword"}
 MOST_CONNECTIONS = 45  # as many threads as a server has
 WAIT = 60  # seconds for another process's transaction

@@ -19,7 +19,6 @@ from privgp.plan.cells import partition
 from privgp.plan.designs.earlier import Earlier, hypotheses_after_earlier, relative
 from privgp.plan.designs.noise_aware import (
     Hypothesis,
-    Masses,
     Weighed,
     aware_design,
     design_models,
@@ -148,7 +147,7 @@ class Task:
         nodes = np.arange(len(inputs))[:: -(-len(inputs) // SAMPLED_NODES)]
         masses, squares = rows.masses()
         ratio = masses.sum() / masses[self.sample].sum()
-        sampled = Masses(ratio * masses[self.sample], ratio * squares[self.sample])
+        sampled = EqualRows(ratio * masses[self.sample], ratio * squares[self.sample])
         if self.earlier is not None:
             return self._after_earlier(inputs, nodes, sampled, goal, weights[every])
         models = design_models(self.priors)
@@ -293,9 +292,8 @@ def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
     pure, people = strategy.law in PURE, strategy.people
     kind = ClassGroupSums if pure else ClassSums
     parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
-    if (
-        people is not None and not pure and strategy.tally is None
-    ):  # everybody moves as far as one row would
+    if people is not None and not pure and strategy.tally is None:
+        # everybody moves as far as one row would
         moved = column_norms(strategy.matrix)[strategy.index] * strategy.row_weights
         norms = np.bincount(people, moved)
         parts["row_weights"] = strategy.row_weights / np.maximum(norms, 1.0)[people]

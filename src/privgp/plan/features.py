@@ -23,12 +23,12 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.accuracy import variances_beyond_rows
-from privgp.plan.bins.bins import Functions, RecordSums, about_even
+from privgp.plan.bins.bins import Functions, OfPeople, RecordSums, about_even
 from privgp.plan.bins.counts import UNEVENNESS
 from privgp.plan.designs.noise_aware import Certificate
 from privgp.plan.kinds import Records
 from privgp.plan.labels import outcome_model
-from privgp.plan.strategy import MOST_RECORDS, NOT_TOGETHER, PEOPLE
+from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise
 from privgp.privacy.sensitivity import LARGEST_FACTOR
 from privgp.types import Array, added_field
@@ -168,12 +168,8 @@ class Features(RecordSums, FeatureMap):
 
 
 @dataclass(frozen=True)
-class PeopleFeatures(Features):
+class PeopleFeatures(OfPeople, Features):
     """``Features`` of people: all records of one are protected together. ``rows``: of people."""
-
-    whole_people: ClassVar[bool] = True
-    counted: ClassVar[str] = PEOPLE
-    most_records: ClassVar[int] = MOST_RECORDS
 
 
 SUPPORT = 512  # points that stand for records spread evenly

@@ -51,7 +51,7 @@ class Measurable(Protocol):
     def float_error(self) -> float: ...
 
 
-class Strategy(Protocol):
+class Strategy(Measurable, Protocol):
     """A set of sums to measure. The vault computes them from private values.
 
     Attributes
@@ -68,8 +68,6 @@ class Strategy(Protocol):
     """
 
     @property
-    def law(self) -> str: ...
-    @property
     def people(self) -> Integers | None: ...
     @property
     def energy_weight(self) -> float: ...
@@ -79,8 +77,6 @@ class Strategy(Protocol):
     def rows(self) -> int: ...
     @property
     def distinct_inputs(self) -> int | None: ...
-    @property
-    def size(self) -> int: ...
     @property
     def change(self) -> float: ...
     def sensitivity(self) -> float:
@@ -418,12 +414,13 @@ class GroupSums(OutputSums):
 
 @dataclass(frozen=True)
 class EqualRows:
-    """Rows of weight 1: all that a design needs to know of them.
+    """Rows that are not told apart: all that a design needs to know of them.
 
     Attributes
     ----------
-    counts : (inputs,), how many there are at every input
-    spread : (inputs,), the sums of their noise variances over the model's; None: as many
+    counts : (inputs,), how many there are at every input, or the sums of their weights
+    spread : (inputs,), the sums of their squared weights, times their noise variances over the model's;
+        None: as many as there are
 
     """
 

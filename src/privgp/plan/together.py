@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -171,28 +171,6 @@ class SharedBudget(Budget):
         return noise.with_size(noise.size, 1.0 / factors(self.shares, strategy.law)[self.place])
 
 
-class PlannedRows(Protocol):
-    """What a plan is made for: the public facts about the rows."""
-
-    @property
-    def count(self) -> int:
-        """How many rows, records or people there are."""
-
-    def outermost(self, inputs: Inputs | None) -> Array | None:
-        """Where the kernel has the rows that reach furthest along every input; None where these are
-        private."""
-
-    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
-        """The noise distributions to compare."""
-
-    def plan(self, question: Question, budget: Budget, earlier: object = None) -> Part:
-        """The part for one outcome alone."""
-
-    def planner(self, question: Question, budget: Budget, earlier: object = None) -> Planner:
-        """Parts for one outcome, by noise distribution, each with the logarithm of its error.
-        ``earlier``: what was measured of the outcome before, if anything."""
-
-
 @dataclass(frozen=True)
 class PublicInputs:
     """Rows whose inputs are public. ``people``: (rows,), whose they are, or None; ``tally``: of many rows,
@@ -210,21 +188,28 @@ class PublicInputs:
 
     @property
     def count(self) -> int:
+        """How many rows, records or people there are."""
         return len(self.X)
 
     def outermost(self, inputs: Inputs | None) -> Array:
+        """Where the kernel has the rows that reach furthest along every input; None where these are
+        private."""
         numbers = self.X if inputs is None else inputs.unwrap(inputs.back(self.X))
         return np.asarray(self.X[np.unique([numbers.argmin(axis=0), numbers.argmax(axis=0)])])
 
     def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
+        """The noise distributions to compare."""
         if mechanism != "auto":
             return (mechanism,)
         return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
 
     def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Part:
+        """The part for one outcome alone."""
         return make_part(self.X, question, budget, self.people, earlier, self.tally)
 
     def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
+        """Parts for one outcome, by noise distribution, each with the logarithm of its error.
+        ``earlier``: what was measured of the outcome before, if anything."""
         task = task_of(self.X, question, budget, self.people, earlier, self.tally)
 
         def plan(law: str) -> tuple[Part, float]:
@@ -264,6 +249,9 @@ class PrivateInputs:
             return made, float(np.log(made.starting_error))
 
         return plan
+
+
+PlannedRows = PublicInputs | PrivateInputs  # what a plan is made for: public facts about the rows
 
 
 def plan_parts(

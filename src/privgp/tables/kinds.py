@@ -46,9 +46,8 @@ class Number:
     picture_order: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
     bounded: ClassVar[bool] = True  # whether private values need declared bounds
     numeric: ClassVar[bool] = True  # whether cells are numbers
-    apart: ClassVar[str] = (
-        ":"  # between the ends of a range; "|" between values of which there are few
-    )
+    # Between the ends of a range; "|" between values of which there are few.
+    apart: ClassVar[str] = ":"
     names: tuple[str, ...]
     kind: Annotated[str, ("number",)] = "number"
     bounds: tuple[Pair, ...] = ()

@@ -184,18 +184,7 @@ class TableOutput:
     def check(self) -> None:
         """Refuse cells that are no finite number; what is spent later is then not spent in vain."""
         for _, _, table in self.files.batches((self.name,)):
-            self.read(table)
-
-    def refuse_changes(self) -> None:
-        """Refuse files that are not those that were opened.
-
-        Rows read before and after a change could hold one person twice.
-        """
-        self.files.refuse_changes()
-
-    def read(self, table: UserData) -> Any:
-        """The outputs in a frame, (rows,)."""
-        return column_values(table[self.name])
+            column_values(table[self.name])
 
     def reader(self, classes: Sequence[object] | None) -> NumberReading | LabelReading:
         """From frames to the outcomes of their rows.
@@ -332,7 +321,7 @@ def gather_outputs(
         now = np.concatenate([_people(frame[people]) for frame in frames])
         if codes is None or not np.array_equal(now, codes):
             raise ValueError(CHANGED)
-    outputs.refuse_changes()
+    files.refuse_changes()  # rows read before and after a change could hold one person twice
     return outputs.reader(classes).gather(frames)
 
 

@@ -15,7 +15,7 @@ from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
 from privgp.command.io.screen import Step
 from privgp.models.spending import names_of
-from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.inputs.inputs import Inputs, list_columns
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns
 from privgp.tables.kinds import KINDS, Category, ColumnKinds, level
@@ -84,7 +84,7 @@ def columns_from_options(
         columns[place] = ("place", crs)
     elif crs is not None:
         raise Refusal("--crs is for --places only.")
-    mentioned = [name for key in columns for name in (key if isinstance(key, tuple) else (key,))]
+    mentioned = list_columns(columns)
     for name in mentioned:
         if name not in inputs:
             raise Refusal(f"'{name}' is not among the --inputs, {list_names(inputs)}.")

@@ -25,8 +25,8 @@ from privgp.command.io.screen import Step, show_blocks
 from privgp.errors import LedgerError, TableError
 from privgp.models.load import load, save
 from privgp.models.published import Published
-from privgp.models.rows.files import aside_of, fit_in_place, is_read_in_place, rehearse_table
-from privgp.models.rows.fit import Aside, row_count
+from privgp.models.rows.files import fit_in_place, rehearse_table
+from privgp.models.rows.fit import NOTHING, Aside, row_count
 from privgp.models.rows.tables import rehearsal_inputs, remember
 from privgp.models.rows.updates import (
     KINDS,
@@ -80,11 +80,17 @@ def _prepare_in_parts(request: Request, path: Path, step: Step) -> Measure:
     outputs: UserData = table.output
 
     def measure() -> Published:
-        if not is_read_in_place(table.inputs, model):
+        if not table.inputs.stays(model):
             return model.fit(table.inputs, outputs, groups=table.groups, plan=plan)  # type: ignore[no-any-return]
         with show_blocks() as watch:
             fit_in_place(
-                model, table.inputs, outputs, table.groups, plan, aside_of(table.inputs), watch
+                model,
+                table.inputs,
+                outputs,
+                table.groups,
+                plan,
+                table.inputs.choose_aside(NOTHING),
+                watch,
             )
         return model
 

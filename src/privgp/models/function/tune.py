@@ -116,18 +116,6 @@ class ManyPosteriors:
         return np.asarray((self._spectra / (self._spectra + ridge)).sum(axis=1))
 
 
-__all__ = [
-    "ExcursionTask",
-    "MaximumTask",
-    "MeanTask",
-    "PriorDraws",
-    "ProbabilityTask",
-    "Task",
-    "Tuned",
-    "draw_datasets",
-    "tune_for",
-]
-
 LENGTHS, RIDGES = np.geomspace(0.1, 10.0, 7), np.geomspace(0.1, 300.0, 14)
 SCALES = np.geomspace(5e-4, 8.0, 18)
 ABOVE = np.array([1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0])  # times the least scale that is private

@@ -11,11 +11,10 @@ from sklearn.base import clone
 from privgp.gp.kernels.evaluate import signal_and_noise
 from privgp.models.published import Published
 from privgp.models.rows.files import (
-    aside_of,
+    FileInputs,
     columns_to_fit,
     columns_to_plan,
     fit_in_place,
-    is_read_in_place,
     rows_in_place,
 )
 from privgp.models.rows.fit import (
@@ -48,6 +47,12 @@ from privgp.types import Array, Column, Pair, Table, UserData
 from privgp.vault.labels import seal_outcome
 from privgp.vault.validate import check_order, column_names
 from privgp.vault.values import Sealed
+
+
+def aside_of(X: UserData, exposure: UserData, weights: UserData) -> Aside:
+    """Exposures and sample weights, given or of a table in files."""
+    given = Aside(exposure, weights)
+    return X.choose_aside(given) if isinstance(X, FileInputs) else given
 
 
 class RowsModel(Published):
@@ -265,10 +270,6 @@ class RowsModel(Published):
         """Refuse parameters, and columns, that do not go together."""
         check_rules({**self.get_params(deep=False), **columns}, self._outcome_rules())
 
-    def _outcome_rules(self) -> str:
-        """What is private, as the rules have it."""
-        raise NotImplementedError
-
     def _outcome(self) -> Outcome:
         """What is declared of one output."""
         raise NotImplementedError
@@ -283,10 +284,11 @@ class RowsModel(Published):
         self._check_weights(aside)
         names, asked = names_of(X), self
         rows: Given | Tallied
-        if is_read_in_place(X, self):
+        if isinstance(X, FileInputs) and X.stays(self):
             asked, rows = rows_in_place(self, X, groups, aside)
             return with_column_names(plan_for_rows(asked, rows), names)
-        X, groups, aside = columns_to_plan(self, X, groups, aside)
+        if isinstance(X, FileInputs):
+            X, groups, aside = columns_to_plan(self, X, groups, aside)
         if has_private_inputs(self.protect):
             rows = private_count(self, X, groups)
         else:
@@ -299,10 +301,11 @@ class RowsModel(Published):
     ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
         X = self._check_rows(X, y, groups, aside)
-        if is_read_in_place(X, self):
+        if isinstance(X, FileInputs) and X.stays(self):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
-        X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
+        if isinstance(X, FileInputs):
+            X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         names, alone = column_names(y), len(self._alone()) == 1
         if alone:
             self._take_name(names[0] if names else None)
@@ -322,11 +325,12 @@ class RowsModel(Published):
         X = self._check_rows(X, y, groups, aside)
         if len(self._alone()) > 1:
             check_names(self, column_names(y))
-        if is_read_in_place(X, self):
+        if isinstance(X, FileInputs) and X.stays(self):
             _, rows = rows_in_place(self, X, groups, aside)
             measure_tally(self, rows, X._seal(y, rows.source, self), budget)
             return self
-        X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
+        if isinstance(X, FileInputs):
+            X, y, groups, aside = columns_to_fit(self, X, y, groups, aside)
         measure_further(self, X, y, groups, self._beside(aside, row_count(X)), budget)
         return self
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from privgp.engine.local import Watch
+from privgp.engine.workers import Watch
 from privgp.models.rows.fit import (
     NOTHING,
     Aside,
@@ -173,12 +173,9 @@ class Table:
 
 
 def columns_to_plan(
-    model: Published, X: UserData, groups: UserData = None, aside: Aside = NOTHING
+    model: Published, X: FileInputs, groups: UserData = None, aside: Aside = NOTHING
 ) -> tuple[Any, Any, Aside]:
-    """X, groups and what is beside them of a ``plan``: in memory if they were in files. For private records their
-    number."""
-    if not isinstance(X, FileInputs):
-        return X, groups, aside
+    """X, groups and what is beside them of a ``plan``, in memory. For private records their number."""
     X = X.known_by(model.columns)
     people = X.people(groups)
     codes = None if people is None else people.codes()
@@ -188,12 +185,10 @@ def columns_to_plan(
 
 
 def columns_to_fit(
-    model: Published, X: UserData, y: UserData, groups: UserData = None, aside: Aside = NOTHING
+    model: Published, X: FileInputs, y: UserData, groups: UserData = None, aside: Aside = NOTHING
 ) -> tuple[Any, Any, Any, Aside]:
-    """X, y, groups and what is beside them of a ``fit``: in memory if they were in files. Private columns are
-    gathered by the vault, last of all, which then sees whether the files are still those of before."""
-    if not isinstance(X, FileInputs):
-        return X, y, groups, aside
+    """X, y, groups and what is beside them of a ``fit``, in memory. Private columns are gathered by the vault,
+    last of all, which then sees whether the files are still those of before."""
     if not isinstance(y, TableOutput):
         raise ValueError(NOT_OURS)
     people = X.people(groups)
@@ -229,12 +224,6 @@ def _numbers(exposure: UserData) -> Any:
 
 def _in_memory(aside: Aside) -> Aside:
     return Aside(_numbers(aside.exposure), _numbers(aside.weights))
-
-
-def aside_of(X: UserData, exposure: UserData = None, weights: UserData = None) -> Aside:
-    """Exposures and sample weights, given or of a table in files."""
-    given = Aside(exposure, weights)
-    return X.choose_aside(given) if isinstance(X, FileInputs) else given
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,11 +343,6 @@ def rows_in(given: Mapping[str, object], names: Sequence[str]) -> int:
     return row_count({name: given[name] for name in names})
 
 
-def is_read_in_place(X: UserData, model: Published) -> TypeGuard[FileInputs]:
-    """Whether X is a table in files, or in a database, of which sums alone are ever in memory."""
-    return isinstance(X, FileInputs) and X.stays(model)
-
-
 def rows_in_place(
     model: Published, X: FileInputs, groups: UserData, aside: Aside, plan: Plan | None = None
 ) -> tuple[Any, Tallied]:
@@ -392,7 +376,7 @@ def fit_in_place(
 def rehearse_table(model: Published, table: Table, plan: Plan) -> None:
     """Fit simulated outputs, measured as planned: whatever would stop a release stops this first."""
     X, groups = table.inputs, table.groups
-    if is_read_in_place(X, model):
+    if X.stays(model):
         aside = Aside(table.exposure, table.weights)
         asked, rows = rows_in_place(model, X, groups, aside, plan)
         model.inputs_ = asked.inputs_

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from privgp.engine.cluster import engine_of
-from privgp.engine.local import Engine, Watch
+from privgp.engine.workers import Engine, Watch, engine_of
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
 from privgp.models.spending import names_of
 from privgp.plan.inputs.arguments import (

@@ -69,6 +69,14 @@ class RecordSums(Sums):
             raise ValueError("labels of several classes have no energy.")
 
 
+class OfPeople:
+    """People in the place of records: all records of one are protected together."""
+
+    whole_people: ClassVar[bool] = True
+    counted: ClassVar[str] = PEOPLE
+    most_records: ClassVar[int] = MOST_RECORDS
+
+
 def about_even(blocks: Array) -> Array:
     """The sums of every class about an even share, one after the other, in units of half a label.
 
@@ -379,21 +387,13 @@ class HalvedBins(Bins):
 
 
 @dataclass(frozen=True)
-class PeopleBins(Bins):
+class PeopleBins(OfPeople, Bins):
     """``Bins`` of people: all records of one are protected together. ``rows``: of people."""
-
-    whole_people: ClassVar[bool] = True
-    counted: ClassVar[str] = PEOPLE
-    most_records: ClassVar[int] = MOST_RECORDS
 
 
 @dataclass(frozen=True)
-class PeopleHalvedBins(HalvedBins):
+class PeopleHalvedBins(OfPeople, HalvedBins):
     """``HalvedBins`` of people."""
-
-    whole_people: ClassVar[bool] = True
-    counted: ClassVar[str] = PEOPLE
-    most_records: ClassVar[int] = MOST_RECORDS
 
 
 DESIGN_SCALES = (-1.2, 0.0, 1.2)  # standard deviations of the prior's common lengthscale

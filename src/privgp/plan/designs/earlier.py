@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -38,25 +38,6 @@ CAUTION = 0.8  # weight of models that do not depend on what was measured
 WEAK = 1e-9  # of the strongest direction: left out of a factor
 
 
-class Weighing(Protocol):
-    """The parts of a strategy that tell how it weighs rows."""
-
-    @property
-    def matrix(self) -> Array: ...
-    @property
-    def row_weights(self) -> Array: ...
-    @property
-    def energy_shares(self) -> Array: ...
-    @property
-    def sizes(self) -> Array: ...
-    @property
-    def repeats(self) -> Array: ...
-    @property
-    def spread(self) -> Array: ...
-    @property
-    def index(self) -> Integers: ...
-
-
 @dataclass(frozen=True)
 class SameRows:
     """Numbers measured before of the rows that are to be measured again.
@@ -75,7 +56,7 @@ class SameRows:
     index: Integers
     row_weights: Array
 
-    def products(self, strategy: Weighing, factors: Array) -> Array:
+    def products(self, strategy: OutputSums, factors: Array) -> Array:
         """Sums over rows of both weights times a factor each, (numbers, numbers of the strategy)."""
         shape = self.sums.shape[1], strategy.matrix.shape[1]
         weights = self.row_weights * strategy.row_weights * strategy.sizes * factors
@@ -155,7 +136,7 @@ class Earlier:
             *(replace(model, weight=CAUTION / len(first)) for model in first),
         ]
 
-    def share_with(self, strategy: Weighing) -> Shared | None:
+    def share_with(self, strategy: OutputSums) -> Shared | None:
         """The overlap of a measurement with those of the same rows before; None for new rows.
 
         Parameters

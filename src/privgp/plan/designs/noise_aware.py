@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigvalsh, solve_triangular
@@ -22,34 +22,14 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.kernels.evaluate import evaluate, total_variance
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.gp.smoothers import Nystrom, nystrom
-from privgp.plan.strategy import OutputSums
+from privgp.plan.strategy import EqualRows, OutputSums
 from privgp.types import Array, Integers
 
 BLOCK_ENTRIES = 2**21
 EXACT_INPUTS = 3000  # up to here a certificate uses the whole kernel
 
 
-class Weighed(Protocol):
-    def masses(self) -> tuple[Array, Array]:
-        """Sums of the row weights, and of their squares, at every input."""
-
-
-@dataclass(frozen=True)
-class Masses:
-    """Weights of rows that are not counted one by one.
-
-    Attributes
-    ----------
-    sums, squares : (inputs,), of the row weights and of their squares
-
-    """
-
-    sums: Array
-    squares: Array
-
-    def masses(self) -> tuple[Array, Array]:
-        """Sums of the row weights, and of their squares, at every input."""
-        return self.sums, self.squares
+Weighed = OutputSums | EqualRows  # what tells how much of the function every input holds
 
 
 def design_models(priors: Sequence[Prior]) -> list[Hyperparameters]:

@@ -32,9 +32,8 @@ RECORD_SENSITIVITIES = ("exact", "paper")
 CELLS = 4000
 NUGGET = 1e-8  # of the variance
 MOST_POINTS = 4000
-UNSEEN = (
-    MOST_POINTS * 1.01 * rounding(MOST_POINTS + 4)
-)  # by rounding, of the residual; of the variance
+# What rounding hides of the residual, in units of the variance.
+UNSEEN = MOST_POINTS * 1.01 * rounding(MOST_POINTS + 4)
 TOO_FAR = "these points are too far away for the kernel to be computed."
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from operator import add
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
-from privgp.engine.local import Engine, Watch
+from privgp.engine.workers import Engine, Watch
 from privgp.gp.arithmetic import one_thread
 from privgp.plan.inputs.arguments import Beside
 from privgp.plan.inputs.files import numbers as plain_numbers
@@ -77,22 +77,6 @@ def block_number(count: int, engine: Engine) -> int:
     return max(PER_WORKER * engine.workers, -(-count // READ))
 
 
-class Held(Protocol):
-    """Where inputs are read from."""
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def kinds(self) -> Inputs | None: ...
-    def read(
-        self, first: int, stop: int, others: Sequence[str], read: Read | None
-    ) -> tuple[Array, Array | None]:
-        """The inputs of a range of rows, and what is read of other columns."""
-
-    def part(self, first: int, stop: int) -> Self:
-        """What a worker needs to read this range, whose places stay as they are."""
-
-
 @dataclass(frozen=True, repr=False)
 class ArrayInputs:
     """Inputs in memory, (rows, inputs); ``first``: the place of the first of them."""
@@ -108,9 +92,11 @@ class ArrayInputs:
     def read(
         self, first: int, stop: int, others: Sequence[str], read: Read | None
     ) -> tuple[Array, Array | None]:
+        """The inputs of a range of rows, and what is read of other columns."""
         return self.numbers[first - self.first : stop - self.first], None
 
     def part(self, first: int, stop: int) -> Self:
+        """What a worker needs to read this range, whose places stay as they are."""
         return replace(self, numbers=self.numbers[first:stop], first=first)
 
 
@@ -142,6 +128,9 @@ class FileColumns:
 
     def part(self, first: int, stop: int) -> Self:
         return self
+
+
+Held = ArrayInputs | FileColumns  # where inputs are read from
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privgp.engine import database as db
-from privgp.engine.local import Engine
+from privgp.engine.workers import Engine
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
-from privgp.plan.inputs.inputs import FORM, Inputs
+from privgp.plan.inputs.inputs import Inputs, list_columns
 from privgp.plan.inputs.tally import CLASSES, LADDER, Grouped, fraction_bits
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.table import Table
@@ -283,7 +283,7 @@ def _person(table: db.DatabaseTable, name: str) -> ir.Value:
 
 
 def database_inputs(
-    table: db.DatabaseTable, names: tuple[str, ...], declared: object
+    table: db.DatabaseTable, names: tuple[str, ...], declared: UserData
 ) -> Inputs | None:
     """The kinds of the public columns of a table in a database; None if all are numbers.
 
@@ -300,9 +300,7 @@ def database_inputs(
     """
     if isinstance(declared, Inputs):
         return declared
-    if not isinstance(declared, Mapping | None):
-        raise ValueError(FORM)
-    said = [n for key in declared or () for n in (key if isinstance(key, tuple) else (key,))]
+    said = list_columns(declared)
     plain = {name: _plain_kind(table, name) for name in names if name not in said}
     if declared is None and not any(plain.values()):
         return None

@@ -3,14 +3,13 @@ separately, so that files, batches and memory give the same numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privgp.errors import TableError
-from privgp.plan.inputs.inputs import FORM, Inputs
+from privgp.plan.inputs.inputs import Inputs, list_columns
 from privgp.tables.files import Files
 from privgp.tables.kinds import MOST_LEVELS, levels_of
 from privgp.tables.table import Table, cells_without_value, join_cells
@@ -32,7 +31,7 @@ class KnownTable(Table):
     kinds: Inputs | None = None
 
 
-def file_inputs(files: Files, names: tuple[str, ...], declared: object) -> Inputs | None:
+def file_inputs(files: Files, names: tuple[str, ...], declared: UserData) -> Inputs | None:
     """The kinds of the columns of a table in files; None if all are numbers.
 
     Parameters
@@ -48,11 +47,9 @@ def file_inputs(files: Files, names: tuple[str, ...], declared: object) -> Input
     """
     if isinstance(declared, Inputs):
         return declared
-    if not isinstance(declared, Mapping | None):
-        raise ValueError(FORM)
+    said = list_columns(declared)
     held = files.files[0].read(names, 0, min(1, files.files[0].rows))
     types = {name: str(held[name].dtype.base_type()) for name in names}
-    said = [n for key in declared or () for n in (key if isinstance(key, tuple) else (key,))]
     plain = {name: PLAIN.get(types[name]) for name in names if name not in said}
     if declared is None and not any(plain.values()):
         return None

@@ -33,6 +33,13 @@ PRIVATE_FORM = (
 )
 
 
+def list_columns(columns: object) -> list[str]:
+    """The names of all columns that a declaration is about."""
+    if not isinstance(columns, Mapping | None):
+        raise ValueError(FORM)
+    return [n for key in columns or () for n in (key if isinstance(key, tuple) else (key,))]
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The columns in their order."""
@@ -78,7 +85,7 @@ class Inputs:
             return declared  # type: ignore[return-value]
         if not isinstance(declared, Mapping) or not isinstance(x_bounds, Mapping):
             raise ValueError(PRIVATE_FORM)
-        every = [n for key in declared for n in (key if isinstance(key, tuple) else (key,))]
+        every = list_columns(declared)
         numbers = {name: "number" for name in x_bounds if name not in every}
         declared, every = {**declared, **numbers}, [*every, *numbers]
         table = Table(tuple(map(str, every)), tuple(np.empty(0, dtype=object) for _ in every))

@@ -13,7 +13,7 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from privgp.engine.local import Engine, whole_multiples
+from privgp.engine.workers import Engine, whole_multiples
 from privgp.plan.inputs.grid import (
     BINS,
     PARTS,

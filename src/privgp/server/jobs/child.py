@@ -8,12 +8,13 @@ import logging
 import os
 import sys
 import threading
+from functools import partial
 from queue import SimpleQueue
 
 from privgp.errors import LedgerError
 from privgp.server.errors import Refused, first_line
 from privgp.server.jobs.predictors import Answers
-from privgp.server.jobs.process import LOST, OVER, READY
+from privgp.server.jobs.process import LOST, OVER, READY, write_whole
 from privgp.server.settings import Settings
 from privgp.server.store.schema import DONE, FAILED, Row
 from privgp.server.work import PLAN, STOPPED, Work
@@ -60,7 +61,7 @@ def main() -> None:
             if name not in works:
                 works = {name: Answers(Work.of(Settings(**line["settings"])))}
             if "asked" in line:
-                _write_whole(told, _answer(works[name], line["asked"]))
+                write_whole(partial(os.write, told), _answer(works[name], line["asked"]))
                 continue
             carry_out(works[name].work, line["job"])
         except LedgerError:  # the database is away
@@ -81,11 +82,6 @@ def _answer(answers: Answers, asked: Row) -> bytes:
         log.error("a question to a release failed: %s", type(problem).__name__)
         made = {"status": 500, "sentence": "The server failed unexpectedly."}
     return json.dumps(made).encode("ascii") + b"\n"
-
-
-def _write_whole(place: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(place, data) :]
 
 
 def _listen(lines: SimpleQueue[bytes]) -> None:

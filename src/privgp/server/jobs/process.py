@@ -70,7 +70,8 @@ class Process:
             if not self._is_ready:
                 return self._kill(End.STOPPED if stop() else End.LOST)
             try:
-                _write_to(child, line.encode("ascii") + b"\n")
+                assert child.stdin is not None
+                write_whole(child.stdin.write, line.encode("ascii") + b"\n")
             except OSError:
                 return self._kill(End.LOST)
             answer = _line(child, settings.max_job_seconds, stop)
@@ -100,10 +101,10 @@ class Process:
         return end
 
 
-def _write_to(child: subprocess.Popen[bytes], data: bytes) -> None:
-    assert child.stdin is not None
+def write_whole(write: Callable[[bytes], int], data: bytes) -> None:
+    """Write all of it, however much goes out at once."""
     while data:
-        data = data[child.stdin.write(data) :]
+        data = data[write(data) :]
 
 
 def _line(child: subprocess.Popen[bytes], seconds: float, stop: Callable[[], bool]) -> bytes | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from privgp.engine import database as db
-from privgp.engine.local import Engine, Watch
+from privgp.engine.workers import Engine, Watch
 from privgp.errors import TableError
 from privgp.plan.inputs.database import KEY, DatabaseRows
 from privgp.plan.inputs.tally import Tally
@@ -50,7 +50,7 @@ class DatabaseOutput:
 
 @dataclass(frozen=True, repr=False)
 class DatabaseOutcomes:
-    """Outcomes in a database; see ``PrivateSource``.
+    """Outcomes in a database; see ``ArrayOutcomes``.
 
     Attributes
     ----------

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import shake_256
 from secrets import token_bytes
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from privgp.engine.local import Engine, Watch, whole_multiples
+from privgp.engine.workers import Engine, Watch, whole_multiples
 from privgp.gp.arithmetic import one_thread
 from privgp.plan.inputs.blocks import Blocks, sum_parts
 from privgp.plan.inputs.tally import Places, Tally, keys_of, sum_columns
@@ -205,15 +205,6 @@ class AllTotals:
     each: tuple[Totals, ...]
 
 
-class PrivateSource(Protocol):
-    """Private outcomes, wherever they are, which are summed there."""
-
-    def sum_over(
-        self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
-    ) -> Integers:
-        """Rows, and sums of every outcome's columns, over the cells of a tally, (cells, 1 + columns)."""
-
-
 def sum_outcomes(
     data: Sealed,
     rows: Any,
@@ -246,8 +237,8 @@ def sum_outcomes(
 
     """
     held = unseal(data)
-    source: PrivateSource = held if hasattr(held, "sum_over") else ArrayOutcomes(rows, data)
-    found = source.sum_over(tally, encodings, engine, watch)
+    source: Any = held if hasattr(held, "sum_over") else ArrayOutcomes(rows, data)
+    found: Integers = source.sum_over(tally, encodings, engine, watch)
     if not np.array_equal(found[:, 0], tally.counts):
         raise ValueError(CHANGED)
     ends = np.cumsum([1, *(each.columns for each in encodings)])
@@ -282,6 +273,7 @@ class ArrayOutcomes:
     def sum_over(
         self, tally: Tally, encodings: Sequence[Encoding], engine: Engine, watch: Watch | None
     ) -> Integers:
+        """Rows, and sums of every outcome's columns, over the cells of a tally, (cells, 1 + columns)."""
         values = np.asarray(unseal(self.data), dtype=np.float64)
         values = values[:, None] if values.ndim == 1 else values
         blocks = [PrivateBlock(b, values[b.first : b.stop]) for b in self.rows.parts(engine)]

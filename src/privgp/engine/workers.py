@@ -1,22 +1,108 @@
-"""Blocks worked on by the workers of a ``dask.distributed`` scheduler (extra ``dask``)."""
+"""Blocks worked on in this process, one after the other or on threads, or by the workers of a
+``dask.distributed`` scheduler (extra ``dask``)."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from uuid import uuid4
 
-from privgp.engine.local import Engine, Serial, Threads, Watch
+import numpy as np
+
+from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
+    from distributed import Future as Remote
+
+
+def whole_multiples(numbers: Array, bits: int) -> Integers:
+    """Numbers as whole multiples of ``2**-bits``, rounded down, each separately."""
+    return np.floor(numbers * 2.0**bits).astype(np.int64)
+
 
 Block = TypeVar("Block")
 Part = TypeVar("Part")
+Watch = Callable[[int, int], None]  # is told how many blocks of how many are done
+
+
+class Engine(Protocol):
+    """The workers that compute a function of blocks of rows.
+
+    The function must be pure: blocks may be computed in any order, anywhere, and again when they
+    are lost.
+    """
+
+    @property
+    def workers(self) -> int: ...
+    def map(
+        self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
+    ) -> Iterator[Part]:
+        """The function of every block, in whatever order they are done.
+
+        Parameters
+        ----------
+        function
+            Pure; on a cluster it is sent to workers.
+        blocks
+            The arguments, one at a time.
+        watch
+            Is called with how many blocks of how many are done.
+
+        """
+
+
+@dataclass(frozen=True)
+class Serial:
+    """One block after the other."""
+
+    workers: int = 1
+
+    def map(
+        self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
+    ) -> Iterator[Part]:
+        """The function of one block after the other, in order; see ``Engine``."""
+        for done, block in enumerate(blocks, 1):
+            yield function(block)
+            if watch is not None:
+                watch(done, len(blocks))
+
+
+@dataclass(frozen=True)
+class Threads:
+    """As many threads as this process has processors."""
+
+    workers: int = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+
+    def map(
+        self, function: Callable[[Block], Part], blocks: Sequence[Block], watch: Watch | None = None
+    ) -> Iterator[Part]:
+        """The function of every block on threads, a few at a time; see ``Engine``."""
+        coming, waiting, done = iter(blocks), set[Future[Part]](), 0
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                while True:
+                    for block in coming:
+                        waiting.add(pool.submit(function, block))
+                        if len(waiting) > self.workers:  # few blocks are in memory at a time
+                            break
+                    if not waiting:
+                        return
+                    finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        yield future.result()
+                        done += 1
+                        if watch is not None:
+                            watch(done, len(blocks))
+            finally:
+                for future in waiting:
+                    future.cancel()
+
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # names of glibc's settings
 ANSWER = 5  # seconds that a scheduler has to answer
@@ -120,7 +206,7 @@ class Cluster:
         # Separate names, so that nothing is taken from an earlier call.
         names = [f"privgp-block-{uuid4().hex}" for _ in blocks]
         futures = self.client.map(task, [Quiet(block) for block in blocks], key=names, pure=False)
-        finished: Iterator[Future[Part | Refused]] = as_completed(  # type: ignore[no-untyped-call]
+        finished: Iterator[Remote[Part | Refused]] = as_completed(  # type: ignore[no-untyped-call]
             futures, loop=self.client.loop
         )
         try:
@@ -133,7 +219,7 @@ class Cluster:
             self.client.cancel(futures)  # type: ignore[no-untyped-call]
 
 
-def _result(future: Future[Part | Refused]) -> Part:
+def _result(future: Remote[Part | Refused]) -> Part:
     try:
         result = future.result()
     except Exception:  # Dask's own: a worker was lost too often
