@@ -42,7 +42,7 @@ SHOWN = {
 }
 # A sheet of all pages in a look: pages in a row, and the width and height of each.
 SHEETS = {"light": (4, 380, 310), "dark": (4, 380, 310), "phone": (8, 190, 412)}
-COLOURS, SHEET_COLOURS = 256, 64
+COLOURS, SHEET_COLOURS = 256, 128
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 PATIENCE = 180_000  # milliseconds
 
@@ -199,7 +199,8 @@ def sheet(pictures: list[bytes], across: int, width: int, height: int) -> bytes:
         at = 12 + place % across * (width + 12), 12 + place // across * (height + 12)
         whole.paste(image.crop((0, 0, width, min(height, image.height))), at)
     out = io.BytesIO()
-    whole.quantize(SHEET_COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    rare = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}  # colours stay too
+    whole.quantize(SHEET_COLOURS, **rare).save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

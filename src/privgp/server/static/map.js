@@ -260,7 +260,7 @@ function keyOf(view, panel, image, unit, part) {
   return make(
     "div", { class: "map-key" }, make("strong", {}, withUnit(panel.output, unit)), make("br"), strip,
     make("div", {}, make("span", {}, readable(low)), make("span", {}, readable(high))),
-    `Paler is less certain: ${of} from ±${readable(sure.least)} to ±${readable(sure.most)}`,
+    `Fainter is less certain: ${of} from ±${readable(sure.least)} to ±${readable(sure.most)}`,
     ...(view.near?.includes(0) ? [make("br"), "Blank: no data are near"] : []),
   );
 }
