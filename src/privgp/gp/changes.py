@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated
 
 import numpy as np
@@ -88,6 +89,29 @@ class Cell:
             slopes = _turn(slopes * self.width, self.angle * (angle - 0.5)) / self.width
         centre = self.change.centre + self.apart * (shift - 0.5)
         return replace(self.change, centre=centre, slopes=slopes)
+
+
+    def halves(self) -> list[Cell]:
+        """The cells that it has if everything that varies in it is halved, together as likely as it."""
+        apart, octaves, angle = 0.5 * self.apart, 0.5 * self.octaves, 0.5 * self.angle
+        sides = [np.linspace(-0.5, 0.5, 2 if each else 1) * (each != 0.0) for each in (*apart, octaves, angle)]
+        out = []
+        for *shift, wider, turned in product(*sides):
+            slopes = self.change.slopes * 2.0 ** (octaves * wider)
+            if angle:
+                slopes = _turn(slopes * self.width, angle * turned) / self.width
+            change = replace(self.change, centre=self.change.centre + apart * shift, slopes=slopes)
+            out.append(Cell(change, apart, octaves, angle, self.width))
+        return out
+
+
+def halve_heavy(
+    cells: Sequence[Cell], weights: Array, heavy: Sequence[bool] | Array
+) -> tuple[list[Cell], Array]:
+    """The same changes, heavy ones as their halves, and their prior weights."""
+    each = [c.halves() if h else [c] for c, h in zip(cells, heavy, strict=True)]
+    counts = [len(some) for some in each]
+    return [c for some in each for c in some], np.repeat(weights / counts, counts)
 
 
 def _turn(slopes: Array, angle: float) -> Array:
