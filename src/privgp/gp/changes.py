@@ -84,25 +84,27 @@ class Cell:
     def anywhere(self, rng: np.random.Generator) -> Change:
         """A change drawn evenly from between this one and its neighbours."""
         shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
-        slopes = self.change.slopes * 2.0 ** (self.octaves * (octaves - 0.5))
-        if self.angle:
-            slopes = _turn(slopes * self.width, self.angle * (angle - 0.5)) / self.width
-        centre = self.change.centre + self.apart * (shift - 0.5)
-        return replace(self.change, centre=centre, slopes=slopes)
+        return self._moved(
+            self.apart * (shift - 0.5), self.octaves * (octaves - 0.5), self.angle * (angle - 0.5)
+        )
 
 
     def halves(self) -> list[Cell]:
         """The cells that it has if everything that varies in it is halved, together as likely as it."""
         apart, octaves, angle = 0.5 * self.apart, 0.5 * self.octaves, 0.5 * self.angle
-        sides = [np.linspace(-0.5, 0.5, 2 if each else 1) * (each != 0.0) for each in (*apart, octaves, angle)]
+        sides = [(-0.5, 0.5) if each else (0.0,) for each in (*apart, octaves, angle)]
         out = []
         for *shift, wider, turned in product(*sides):
-            slopes = self.change.slopes * 2.0 ** (octaves * wider)
-            if angle:
-                slopes = _turn(slopes * self.width, angle * turned) / self.width
-            change = replace(self.change, centre=self.change.centre + apart * shift, slopes=slopes)
+            change = self._moved(apart * shift, octaves * wider, angle * turned)
             out.append(Cell(change, apart, octaves, angle, self.width))
         return out
+
+    def _moved(self, shift: Array, octaves: float, angle: float) -> Change:
+        """The change elsewhere, steeper by octaves and turned by an angle."""
+        slopes = self.change.slopes * 2.0**octaves
+        if angle:
+            slopes = _turn(slopes * self.width, angle) / self.width
+        return replace(self.change, centre=self.change.centre + shift, slopes=slopes)
 
 
 def halve_heavy(
