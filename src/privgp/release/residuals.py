@@ -22,6 +22,7 @@ from privgp.types import Array, Integers
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
 LEAST_SPREAD = 1e-6
+TAILS = 0.1  # share of the variance that tails other than normal ones may have beyond the width
 DIRECTIONS = 12  # of what clipping may cut off
 # Shares of the width that clipping may cut off, and how likely each is: 1.2% of exponential outputs' width.
 CUT_OFF, LIKELY = np.array([0.001, 0.004, 0.012, 0.04]), np.array([0.4, 0.3, 0.2, 0.1])
@@ -141,9 +142,23 @@ class FirstStage:
         if second.energy is not None:
             with one_thread():
                 curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
-            energy = total * variance, steep * second.energy_noise_std
-            squares = LeftSquares(*energy, curve, joined.common)
+                known = self._squares_about(curve, both, joined.common)
+            tails = TAILS * total * variance
+            clipped = total * variance, math.hypot(steep * second.energy_noise_std, tails)
+            squares = LeftSquares(*weigh(known, clipped), curve, joined.common)
         return both, squares
+
+    def _squares_about(self, curve: Array, both: Measurement, common: Array) -> tuple[float, float]:
+        """The sum of squared residuals about the first curve that the first stage's sum of squared outputs
+        tells, whose tails are not cut off, and its std. ``both``: what both stages tell of the sums."""
+        f, (best, *_) = replace(self.plan.functionals, common=common), self.posterior.components
+        c = posterior(f, replace(both, is_laplace=False), (best.model,), 0.0).components[0]
+        pulled = f.energy_of(curve[None, :])[0]
+        moved = best.model.covariance(f.nodes) @ pulled
+        product = float(moved @ c.mean_weights)  # the curve times the function
+        unknown = float(pulled @ moved) - float(np.sum(np.square(c.half @ moved)))
+        energy = (self.measured.energy or 0.0) - 2.0 * product + float(pulled @ curve)
+        return energy, math.hypot(self.measured.energy_noise_std, 2.0 * math.sqrt(max(unknown, 0.0)))
 
     @property
     def _cut_off(self) -> Array:
@@ -232,6 +247,13 @@ def _log_share(gram: Array, line: Array, variances: Array) -> float:
     pulled = root * line
     fits = float(pulled @ cho_solve((factor, lower), pulled))
     return 0.5 * fits - float(np.log(np.diag(factor)).sum())
+
+
+def weigh(*estimates: tuple[float, float]) -> tuple[float, float]:
+    """The mean of independent estimates, weighted by one over their variances, and its std."""
+    values, stds = np.transpose(estimates)
+    precisions = np.maximum(stds, 1e-300) ** -2.0
+    return float(precisions @ values / precisions.sum()), float(precisions.sum() ** -0.5)
 
 
 def variance_after(std: float, width: float) -> float:
