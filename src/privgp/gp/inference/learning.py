@@ -35,8 +35,8 @@ ROUNDS = 3
 ENOUGH = 12.0  # effective draws
 MODELS = 64  # the approximate number of models that are kept
 FIRST_MODELS = 112  # the approximate number that they are chosen from
-HALVINGS = 4  # of listed changes
-HEAVY = 0.05  # weight from which on a listed change is halved
+HALVINGS = 6  # of listed changes, at most
+HEAVY = 0.2  # weight from which on a listed change is halved
 PAIRED = 32  # the most plausible changes, of which two may come together
 # Prior probabilities of no change, one and two: along one input, and on maps.
 ALONG, ACROSS = (0.25, 0.45, 0.3), (0.4, 0.4, 0.2)
