@@ -74,6 +74,20 @@ def test_both_stages_without_noise_give_the_sums_of_outputs(shift):
     assert both.noise_std == pytest.approx(second.noise_std, rel=0.2)
 
 
+def test_outputs_at_the_ends_of_their_range_are_not_clipped():
+    """Zeros and ones scatter over the whole range: a width of half of it would cut off one side of them."""
+    y = 10.0 * (np.random.default_rng(0).uniform(size=len(X)) < 0.2 + 0.05 * X[:, 0])
+    stage = first_stage(y)
+    curve, width = stage.centre
+    assert width == 5.0
+    assert np.all(curve == 5.0)
+    numbers = exact(stage.plan.strategy, y - curve, (-width, width))
+    second = stage.plan.strategy.read(numbers, stage.plan.noises[1], width)
+    both, squares = stage.together(second)
+    assert both.values == pytest.approx(exact(stage.plan.strategy, y, BOUNDS)[:-1] * 5.0)
+    assert squares.energy / len(X) == pytest.approx(25.0)
+
+
 def test_stages_are_weighed_by_their_noise():
     stage = first_stage()
     vars(stage).update(width=5.0)

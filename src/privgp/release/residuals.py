@@ -93,11 +93,21 @@ class FirstStage:
             models = learn(f, self.measured, self.plan.priors) if self.learned else (start,)
             return posterior(f, self.measured, models, self.middle)
 
+    @property
+    def clips(self) -> bool:
+        """Whether residuals are clipped. Where outputs scatter over the whole range that would gain nothing:
+        they are taken about the middle of the bounds then, as in the first stage."""
+        return self.width < self.plan.half_width
+
+    def curve_at(self, X: Array) -> Array:
+        """What residuals are about at the rows of X: the mean of the curve, (rows,)."""
+        with one_thread():
+            return self.posterior.mean_at(X) if self.clips else np.full(len(X), self.middle)
+
     @cached_property
     def curve(self) -> Array:
-        """Its mean at every distinct input, or part of a cell, (inputs,)."""
-        with one_thread():
-            return self.posterior.mean_at(self.plan.inputs)
+        """The same at every distinct input, or part of a cell, (inputs,)."""
+        return self.curve_at(self.plan.inputs)
 
     @cached_property
     def width(self) -> float:
@@ -122,11 +132,12 @@ class FirstStage:
         """
         first, strategy, squares, kept = self.measured, self.plan.strategy, None, 1.0
         if second.energy is not None:
-            total = self.plan.functionals.energy_total
-            clipped = second.energy / total
-            variance = variance_before(clipped, self.width)
-            kept = 1.0 - 2.0 * float(norm.sf(self.width / math.sqrt(variance)))
-            steep = max(1.0, variance / clipped) if clipped > 0.0 else 1.0
+            total, steep = self.plan.functionals.energy_total, 1.0
+            variance = clipped = second.energy / total
+            if self.clips:
+                variance = variance_before(clipped, self.width)
+                kept = 1.0 - 2.0 * float(norm.sf(self.width / math.sqrt(variance)))
+                steep = max(1.0, variance / clipped) if clipped > 0.0 else 1.0
         weights: Array = strategy.row_weights  # type: ignore[union-attr]
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
@@ -140,10 +151,10 @@ class FirstStage:
             ),  # what the larger share has
         )
         if second.energy is not None:
+            curve = self.curve_at(self.plan.functionals.nodes) - self.middle
             with one_thread():
-                curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
                 known = self._squares_about(curve, both, joined.common)
-            tails = TAILS * total * variance
+            tails = TAILS * total * variance * self.clips
             clipped = total * variance, math.hypot(steep * second.energy_noise_std, tails)
             squares = LeftSquares(*weigh(known, clipped), curve, joined.common)
         return both, squares
@@ -168,7 +179,7 @@ class FirstStage:
         with one_thread():
             K = best.model.smooth(f.nodes)
             K = 0.5 + 0.5 * K / float(np.mean(np.diag(K)))
-            return np.asarray(self.width**2 * f.carry(f.carry(K).T))
+            return np.asarray(self.clips * self.width**2 * f.carry(f.carry(K).T))
 
 
 @dataclass(frozen=True)
