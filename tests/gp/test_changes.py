@@ -14,7 +14,7 @@ from privgp.gp.changes import (
     SHAPES,
     Cell,
     Change,
-    halve_heavy,
+    halve,
     list_changes,
     values,
 )
@@ -140,7 +140,7 @@ def test_halves_fill_their_cell_and_share_its_weight(columns):
     for kind in SHAPES:
         chosen = [i for i, cell in enumerate(cells) if cell.change.kind == kind][3]
         heavy = np.arange(len(cells)) == chosen
-        finer, shares = halve_heavy(cells, weights, heavy)
+        finer, shares = halve(cells, weights, heavy)
         count = len(finer) - len(cells) + 1
         halves, cell = finer[chosen : chosen + count], cells[chosen]
         assert count == 2 ** (np.count_nonzero(cell.apart) + (cell.octaves > 0) + (cell.angle > 0))

@@ -15,6 +15,7 @@ from typing import Annotated
 import numpy as np
 from scipy.special import ndtr
 
+from privgp.gp.measurement import Flags
 from privgp.types import Array, Positive
 
 # As shares of the range of each input.
@@ -88,16 +89,12 @@ class Cell:
             self.apart * (shift - 0.5), self.octaves * (octaves - 0.5), self.angle * (angle - 0.5)
         )
 
-
     def halves(self) -> list[Cell]:
         """The cells that it has if everything that varies in it is halved, together as likely as it."""
         apart, octaves, angle = 0.5 * self.apart, 0.5 * self.octaves, 0.5 * self.angle
         sides = [(-0.5, 0.5) if each else (0.0,) for each in (*apart, octaves, angle)]
-        out = []
-        for *shift, wider, turned in product(*sides):
-            change = self._moved(apart * shift, octaves * wider, angle * turned)
-            out.append(Cell(change, apart, octaves, angle, self.width))
-        return out
+        moves = ((apart * shift, octaves * o, angle * a) for *shift, o, a in product(*sides))
+        return [Cell(self._moved(*each), apart, octaves, angle, self.width) for each in moves]
 
     def _moved(self, shift: Array, octaves: float, angle: float) -> Change:
         """The change elsewhere, steeper by octaves and turned by an angle."""
@@ -107,9 +104,7 @@ class Cell:
         return replace(self.change, centre=self.change.centre + shift, slopes=slopes)
 
 
-def halve_heavy(
-    cells: Sequence[Cell], weights: Array, heavy: Sequence[bool] | Array
-) -> tuple[list[Cell], Array]:
+def halve(cells: list[Cell], weights: Array, heavy: Flags) -> tuple[list[Cell], Array]:
     """The same changes, heavy ones as their halves, and their prior weights."""
     each = [c.halves() if h else [c] for c, h in zip(cells, heavy, strict=True)]
     counts = [len(some) for some in each]

@@ -142,21 +142,15 @@ class FirstStage:
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
         joined = join(first.values, first.noise_std, values, std, self._cut_off, self.groups)
-        both = replace(
-            first,
-            values=joined.values,
-            noise_std=joined.std,
-            is_laplace=bool(
-                first.laplace.all() and std < first.noise_std
-            ),  # what the larger share has
-        )
+        laplace = bool(first.laplace.all() and std < first.noise_std)  # what the larger share has
+        both = replace(first, values=joined.values, noise_std=joined.std, is_laplace=laplace)
         if second.energy is not None:
             curve = self.curve_at(self.plan.functionals.nodes) - self.middle
             with one_thread():
                 known = self._squares_about(curve, both, joined.common)
             tails = TAILS * total * variance * self.clips
-            clipped = total * variance, math.hypot(steep * second.energy_noise_std, tails)
-            squares = LeftSquares(*weigh(known, clipped), curve, joined.common)
+            told = total * variance, math.hypot(steep * second.energy_noise_std, tails)
+            squares = LeftSquares(*weigh(known, told), curve, joined.common)
         return both, squares
 
     def _squares_about(self, curve: Array, both: Measurement, common: Array) -> tuple[float, float]:
@@ -169,7 +163,9 @@ class FirstStage:
         product = float(moved @ c.mean_weights)  # the curve times the function
         unknown = float(pulled @ moved) - float(np.sum(np.square(c.half @ moved)))
         energy = (self.measured.energy or 0.0) - 2.0 * product + float(pulled @ curve)
-        return energy, math.hypot(self.measured.energy_noise_std, 2.0 * math.sqrt(max(unknown, 0.0)))
+        return energy, math.hypot(
+            self.measured.energy_noise_std, 2.0 * math.sqrt(max(unknown, 0.0))
+        )
 
     @property
     def _cut_off(self) -> Array:

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp, ndtri
 from scipy.stats import chi2, qmc
 
-from privgp.gp.changes import halve_heavy, list_changes, values
+from privgp.gp.changes import halve, list_changes, values
 from privgp.gp.inference.evidence import Bending, Fit, condition, fit
 from privgp.gp.kernels.evaluate import mean_variance
 from privgp.gp.measurement import Functionals, Measurement
@@ -75,7 +75,7 @@ def learn(
         heavy = np.exp(alone.logs - logsumexp(alone.logs)) > HEAVY
         if halving == HALVINGS or not heavy.any():
             break
-        cells, shares = halve_heavy(cells, shares, heavy)
+        cells, shares = halve(cells, shares, heavy)
     best = np.argsort(-alone.logs, kind="stable")[:PAIRED]
     pairs = np.array(list(combinations(np.sort(best), 2)), dtype=np.int64).reshape(-1, 2)
     bending = replace(bending, pairs=pairs)
