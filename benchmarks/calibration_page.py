@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.calibration_picture import draw
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE, PICTURE = DOCS / "error-bars.md", DOCS / "pictures" / "calibration.png"
+PAGE, PICTURE = DOCS / "error-bars.md", DOCS / "pictures" / "calibration.svg"
 KEPT = Path(__file__).resolve().parent / "measured"
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
 Results = dict[str, Any]

@@ -8,7 +8,16 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF
 
-from privgp.gp.changes import ACROSS, ALONG, SHAPES, Cell, Change, list_changes, values
+from privgp.gp.changes import (
+    ACROSS,
+    ALONG,
+    SHAPES,
+    Cell,
+    Change,
+    halve,
+    list_changes,
+    values,
+)
 from privgp.gp.priors import MOST_CHANGES, Hyperparameters
 
 RNG = np.random.default_rng(0)
@@ -122,6 +131,29 @@ def test_a_step_across_a_map_is_turned_no_further_than_half_way_to_the_next():
         cosines.append(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
     assert np.min(cosines) >= np.cos(0.5 * np.pi / 12)
     assert np.min(cosines) < np.cos(0.4 * np.pi / 12)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_halves_fill_their_cell_and_share_its_weight(columns):
+    """Changes drawn from all halves have the centres, widths and directions of those drawn from the cell."""
+    cells, weights = list_changes(RNG.uniform(size=(40, columns)) * 10.0, 1.0)
+    for kind in SHAPES:
+        chosen = [i for i, cell in enumerate(cells) if cell.change.kind == kind][3]
+        heavy = np.arange(len(cells)) == chosen
+        finer, shares = halve(cells, weights, heavy)
+        count = len(finer) - len(cells) + 1
+        halves, cell = finer[chosen : chosen + count], cells[chosen]
+        assert count == 2 ** (np.count_nonzero(cell.apart) + (cell.octaves > 0) + (cell.angle > 0))
+        assert_allclose(shares[chosen : chosen + count], weights[chosen] / count)
+        assert_allclose(shares.sum(), 1.0)
+        rng = np.random.default_rng(2)
+        whole = [cell.anywhere(rng) for _ in range(4000)]
+        parts = [halves[i % count].anywhere(rng) for i in range(4000)]
+        for of in (lambda c: c.centre, lambda c: c.slopes.ravel()):
+            one, other = (np.array([of(change) for change in each]) for each in (whole, parts))
+            spread = np.ptp(one, axis=0)
+            assert_allclose(other.mean(axis=0), one.mean(axis=0), atol=0.03 * spread.max() + 1e-9)
+            assert_allclose(other.std(axis=0), one.std(axis=0), atol=0.03 * spread.max() + 1e-9)
 
 
 def test_a_model_with_changes_has_their_covariance():

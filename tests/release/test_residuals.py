@@ -17,6 +17,7 @@ from privgp.release.residuals import (
     join,
     variance_after,
     variance_before,
+    weigh,
 )
 from privgp.vault.measure import exact
 
@@ -62,7 +63,8 @@ def test_both_stages_without_noise_give_the_sums_of_outputs(shift):
     left = np.clip(y - truth + shift, -width, width)
     numbers = exact(stage.plan.strategy, left, (-width, width))
     second = stage.plan.strategy.read(numbers, stage.plan.noises[1], width)
-    stage = replace(stage, measured=replace(stage.measured, noise_std=1e9))
+    untold = {"noise_std": 1e9, "energy_noise_std": 1e9}  # by the first stage
+    stage = replace(stage, measured=replace(stage.measured, **untold))
     vars(stage).update(width=width, curve=(truth - shift)[::300])
     both, squares = stage.together(second)
     wanted = exact(stage.plan.strategy, y, BOUNDS)[:-1] * 5.0
@@ -70,6 +72,20 @@ def test_both_stages_without_noise_give_the_sums_of_outputs(shift):
     assert both.values / rows == pytest.approx(wanted / rows, abs=0.02)
     assert squares.energy / len(X) == pytest.approx(0.5**2 + shift**2, rel=0.08)
     assert both.noise_std == pytest.approx(second.noise_std, rel=0.2)
+
+
+def test_outputs_at_the_ends_of_their_range_are_not_clipped():
+    """Zeros and ones scatter over the whole range: a width of half of it would cut off one side of them."""
+    y = 10.0 * (np.random.default_rng(0).uniform(size=len(X)) < 0.2 + 0.05 * X[:, 0])
+    stage = replace(first_stage(y), learned=True)
+    curve, width = stage.centre
+    assert width == 5.0
+    assert np.all(curve == 5.0)
+    numbers = exact(stage.plan.strategy, y - curve, (-width, width))
+    second = stage.plan.strategy.read(numbers, stage.plan.noises[1], width)
+    both, squares = stage.together(second)
+    assert both.values == pytest.approx(exact(stage.plan.strategy, y, BOUNDS)[:-1] * 5.0)
+    assert squares.energy / len(X) == pytest.approx(25.0)
 
 
 def test_stages_are_weighed_by_their_noise():
@@ -115,6 +131,30 @@ def test_what_clipping_cuts_off_everywhere_is_learned_from_the_first_stage():
     assert np.ptp(found.values) < 1e-6
     away = join(first, 1e4, second, 0.1, unit, np.arange(40))
     assert away.values == pytest.approx(second, abs=0.1)
+
+
+def test_estimates_are_weighted_by_what_they_tell():
+    assert weigh((4.0, 1.0), (1.0, 2.0)) == pytest.approx((3.4, 0.8**0.5))
+    assert weigh((4.0, 1e-9), (1.0, 2.0))[0] == pytest.approx(4.0)
+
+
+def test_squares_of_outputs_tell_the_scatter_that_clipping_cuts_off():
+    """Exponential scatter: the first stage's sum of squares has the tail, where it is known well enough."""
+    scatter = np.random.default_rng(3).exponential(1.0, len(X)) - 1.0
+    truth = 4.0 + np.sin(X[:, 0] / 2.0)
+    found = []
+    for noise in (1e9, 1e-3):
+        stage = first_stage(truth + scatter, noise_std=1e-3)
+        stage = replace(stage, measured=replace(stage.measured, energy_noise_std=noise))
+        vars(stage).update(width=2.5, curve=truth[::300])
+        numbers = exact(stage.plan.strategy, np.clip(scatter, -2.5, 2.5), (-2.5, 2.5))
+        second = stage.plan.strategy.read(numbers, stage.plan.noises[1], 2.5)
+        squares = stage.together(second)[1]
+        found.append((squares.energy / len(X), squares.noise_std / len(X)))
+    (clipped, unsure), (told, sure) = found
+    wanted = float(np.mean(scatter**2))
+    assert clipped < 0.85 * wanted < told < wanted
+    assert sure < unsure
 
 
 def test_intervals_hold_skewed_outputs_of_many_rows():

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Annotated
 
 import numpy as np
 from scipy.special import ndtr
 
+from privgp.gp.measurement import Flags
 from privgp.types import Array, Positive
 
 # As shares of the range of each input.
@@ -83,11 +85,30 @@ class Cell:
     def anywhere(self, rng: np.random.Generator) -> Change:
         """A change drawn evenly from between this one and its neighbours."""
         shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
-        slopes = self.change.slopes * 2.0 ** (self.octaves * (octaves - 0.5))
-        if self.angle:
-            slopes = _turn(slopes * self.width, self.angle * (angle - 0.5)) / self.width
-        centre = self.change.centre + self.apart * (shift - 0.5)
-        return replace(self.change, centre=centre, slopes=slopes)
+        return self._moved(
+            self.apart * (shift - 0.5), self.octaves * (octaves - 0.5), self.angle * (angle - 0.5)
+        )
+
+    def halves(self) -> list[Cell]:
+        """The cells that it has if everything that varies in it is halved, together as likely as it."""
+        apart, octaves, angle = 0.5 * self.apart, 0.5 * self.octaves, 0.5 * self.angle
+        sides = [(-0.5, 0.5) if each else (0.0,) for each in (*apart, octaves, angle)]
+        moves = ((apart * shift, octaves * o, angle * a) for *shift, o, a in product(*sides))
+        return [Cell(self._moved(*each), apart, octaves, angle, self.width) for each in moves]
+
+    def _moved(self, shift: Array, octaves: float, angle: float) -> Change:
+        """The change elsewhere, steeper by octaves and turned by an angle."""
+        slopes = self.change.slopes * 2.0**octaves
+        if angle:
+            slopes = _turn(slopes * self.width, angle) / self.width
+        return replace(self.change, centre=self.change.centre + shift, slopes=slopes)
+
+
+def halve(cells: list[Cell], weights: Array, heavy: Flags) -> tuple[list[Cell], Array]:
+    """The same changes, heavy ones as their halves, and their prior weights."""
+    each = [c.halves() if h else [c] for c, h in zip(cells, heavy, strict=True)]
+    counts = [len(some) for some in each]
+    return [c for some in each for c in some], np.repeat(weights / counts, counts)
 
 
 def _turn(slopes: Array, angle: float) -> Array:

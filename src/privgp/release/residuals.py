@@ -22,6 +22,7 @@ from privgp.types import Array, Integers
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
 LEAST_SPREAD = 1e-6
+TAILS = 0.1  # share of the variance that tails other than normal ones may have beyond the width
 DIRECTIONS = 12  # of what clipping may cut off
 # Shares of the width that clipping may cut off, and how likely each is: 1.2% of exponential outputs' width.
 CUT_OFF, LIKELY = np.array([0.001, 0.004, 0.012, 0.04]), np.array([0.4, 0.3, 0.2, 0.1])
@@ -92,11 +93,21 @@ class FirstStage:
             models = learn(f, self.measured, self.plan.priors) if self.learned else (start,)
             return posterior(f, self.measured, models, self.middle)
 
+    @property
+    def clips(self) -> bool:
+        """Whether residuals are clipped. Where outputs scatter over the whole range that would gain nothing:
+        they are taken about the middle of the bounds then, as in the first stage."""
+        return self.width < self.plan.half_width
+
+    def curve_at(self, X: Array) -> Array:
+        """What residuals are about at the rows of X: the mean of the curve, (rows,)."""
+        with one_thread():
+            return self.posterior.mean_at(X) if self.clips else np.full(len(X), self.middle)
+
     @cached_property
     def curve(self) -> Array:
-        """Its mean at every distinct input, or part of a cell, (inputs,)."""
-        with one_thread():
-            return self.posterior.mean_at(self.plan.inputs)
+        """The same at every distinct input, or part of a cell, (inputs,)."""
+        return self.curve_at(self.plan.inputs)
 
     @cached_property
     def width(self) -> float:
@@ -121,28 +132,40 @@ class FirstStage:
         """
         first, strategy, squares, kept = self.measured, self.plan.strategy, None, 1.0
         if second.energy is not None:
-            total = self.plan.functionals.energy_total
-            clipped = second.energy / total
-            variance = variance_before(clipped, self.width)
-            kept = 1.0 - 2.0 * float(norm.sf(self.width / math.sqrt(variance)))
-            steep = max(1.0, variance / clipped) if clipped > 0.0 else 1.0
+            total, steep = self.plan.functionals.energy_total, 1.0
+            variance = clipped = second.energy / total
+            if self.clips:
+                variance = variance_before(clipped, self.width)
+                kept = 1.0 - 2.0 * float(norm.sf(self.width / math.sqrt(variance)))
+                steep = max(1.0, variance / clipped) if clipped > 0.0 else 1.0
         weights: Array = strategy.row_weights  # type: ignore[union-attr]
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
         joined = join(first.values, first.noise_std, values, std, self._cut_off, self.groups)
-        both = replace(
-            first,
-            values=joined.values,
-            noise_std=joined.std,
-            # what the larger share has
-            is_laplace=bool(first.laplace.all() and std < first.noise_std),
-        )
+        laplace = bool(first.laplace.all() and std < first.noise_std)  # what the larger share has
+        both = replace(first, values=joined.values, noise_std=joined.std, is_laplace=laplace)
         if second.energy is not None:
+            curve = self.curve_at(self.plan.functionals.nodes) - self.middle
             with one_thread():
-                curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
-            energy = total * variance, steep * second.energy_noise_std
-            squares = LeftSquares(*energy, curve, joined.common)
+                known = self._squares_about(curve, both, joined.common)
+            tails = TAILS * total * variance * self.clips
+            told = total * variance, math.hypot(steep * second.energy_noise_std, tails)
+            squares = LeftSquares(*weigh(known, told), curve, joined.common)
         return both, squares
+
+    def _squares_about(self, curve: Array, both: Measurement, common: Array) -> tuple[float, float]:
+        """The sum of squared residuals about the first curve that the first stage's sum of squared outputs
+        tells, whose tails are not cut off, and its std. ``both``: what both stages tell of the sums."""
+        f, (best, *_) = replace(self.plan.functionals, common=common), self.posterior.components
+        c = posterior(f, replace(both, is_laplace=False), (best.model,), 0.0).components[0]
+        pulled = f.energy_of(curve[None, :])[0]
+        moved = best.model.covariance(f.nodes) @ pulled
+        product = float(moved @ c.mean_weights)  # the curve times the function
+        unknown = float(pulled @ moved) - float(np.sum(np.square(c.half @ moved)))
+        energy = (self.measured.energy or 0.0) - 2.0 * product + float(pulled @ curve)
+        return energy, math.hypot(
+            self.measured.energy_noise_std, 2.0 * math.sqrt(max(unknown, 0.0))
+        )
 
     @property
     def _cut_off(self) -> Array:
@@ -152,7 +175,7 @@ class FirstStage:
         with one_thread():
             K = best.model.smooth(f.nodes)
             K = 0.5 + 0.5 * K / float(np.mean(np.diag(K)))
-            return np.asarray(self.width**2 * f.carry(f.carry(K).T))
+            return np.asarray(self.clips * self.width**2 * f.carry(f.carry(K).T))
 
 
 @dataclass(frozen=True)
@@ -231,6 +254,13 @@ def _log_share(gram: Array, line: Array, variances: Array) -> float:
     pulled = root * line
     fits = float(pulled @ cho_solve((factor, lower), pulled))
     return 0.5 * fits - float(np.log(np.diag(factor)).sum())
+
+
+def weigh(*estimates: tuple[float, float]) -> tuple[float, float]:
+    """The mean of independent estimates, weighted by one over their variances, and its std."""
+    values, stds = np.transpose(estimates)
+    precisions = np.maximum(stds, 1e-300) ** -2.0
+    return float(precisions @ values / precisions.sum()), float(precisions.sum() ** -0.5)
 
 
 def variance_after(std: float, width: float) -> float:

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+from privgp import PrivateGPRegressor
 from privgp.gp.changes import Cell, Change
 from privgp.gp.inference import learning
 from privgp.gp.inference.evidence import condition, fit
@@ -147,6 +148,28 @@ def test_enough_draws_carry_the_weight(seed, noise_std, monkeypatch):
     totals = logsumexp(drawn.logs, axis=1)
     shares = np.exp(totals - logsumexp(totals))
     assert 1.0 / np.square(shares).sum() >= learning.ENOUGH
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_border_between_the_listed_ones_is_found(seed, monkeypatch):
+    """Little noise on a map: no listed border fits, so the best one is halved until one does."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.uniform(0.0, 10.0, (2000, 2)))
+    places = np.unique(X, axis=0)
+
+    def border(at: np.ndarray) -> np.ndarray:
+        return np.where(at[:, 0] + 0.5 * at[:, 1] < 7.2, 105.0, 150.0)
+
+    y = border(X) + rng.normal(0.0, 6.0, len(X))
+    asked = {"y_bounds": (60.0, 200.0), "epsilon": 10.0, "residuals": "never", "random_state": seed}
+
+    def error() -> float:
+        mean = PrivateGPRegressor(**asked).fit(X, y).predict(places)
+        return float(np.sqrt(np.mean((mean - border(places)) ** 2)))
+
+    found = error()
+    monkeypatch.setattr(learning, "HALVINGS", 0)
+    assert found < 0.7 * error()
 
 
 def test_hyperparameters_that_are_given_are_kept():

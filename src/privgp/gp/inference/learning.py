@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp, ndtri
 from scipy.stats import chi2, qmc
 
-from privgp.gp.changes import list_changes, values
+from privgp.gp.changes import halve, list_changes, values
 from privgp.gp.inference.evidence import Bending, Fit, condition, fit
 from privgp.gp.kernels.evaluate import mean_variance
 from privgp.gp.measurement import Functionals, Measurement
@@ -35,6 +35,8 @@ ROUNDS = 3
 ENOUGH = 12.0  # effective draws
 MODELS = 64  # the approximate number of models that are kept
 FIRST_MODELS = 112  # the approximate number that they are chosen from
+HALVINGS = 6  # of listed changes, at most
+HEAVY = 0.2  # weight from which on a listed change is halved
 PAIRED = 32  # the most plausible changes, of which two may come together
 # Prior probabilities of no change, one and two: along one input, and on maps.
 ALONG, ACROSS = (0.25, 0.45, 0.3), (0.4, 0.4, 0.2)
@@ -64,11 +66,16 @@ def learn(
         return learn_many(functionals, measurement, [*priors, *rough])
     std = CHANGE_STD * float(np.sqrt(mean_variance(priors[0].start.kernel, functionals.nodes)))
     cells, shares = list_changes(functionals.nodes, std)
-    shapes = values([cell.change for cell in cells], functionals.nodes)
-    bending = Bending.of(functionals, measurement, shapes)
     first = priors[0]
     peak = climb(functionals, measurement, first, starts(first.size))
-    alone = _alone(bending, first, peak, shares)
+    for halving in range(HALVINGS + 1):
+        shapes = values([cell.change for cell in cells], functionals.nodes)
+        bending = Bending.of(functionals, measurement, shapes)
+        alone = _alone(bending, first, peak, shares)
+        heavy = np.exp(alone.logs - logsumexp(alone.logs)) > HEAVY
+        if halving == HALVINGS or not heavy.any():
+            break
+        cells, shares = halve(cells, shares, heavy)
     best = np.argsort(-alone.logs, kind="stable")[:PAIRED]
     pairs = np.array(list(combinations(np.sort(best), 2)), dtype=np.int64).reshape(-1, 2)
     bending = replace(bending, pairs=pairs)
