@@ -21,7 +21,7 @@ SPARSE = 0.05  # share of entries up to which products with a large matrix skip 
 LARGE = 100  # rows
 
 
-def _without_zeros(matrix: Array) -> Array | csr_array:
+def without_zeros(matrix: Array) -> Array | csr_array:
     """A matrix whose products skip its zeros, where most entries are."""
     few = len(matrix) >= LARGE and np.count_nonzero(matrix) <= SPARSE * matrix.size
     return csr_array(matrix) if few else matrix
@@ -73,11 +73,11 @@ class Functionals:
 
     @cached_property
     def _sparse_weights(self) -> Array | csr_array:
-        return _without_zeros(self.weights)
+        return without_zeros(self.weights)
 
     @cached_property
     def _sparse_energy(self) -> Array | csr_array:
-        return _without_zeros(self.energy_gram)
+        return without_zeros(self.energy_gram)
 
     def carry(self, K: Array) -> Array:
         """``A K``, (measured, columns), from K, (nodes, columns)."""
@@ -124,6 +124,18 @@ class Functionals:
             residual_gram=twice(self.residual_gram),
             energy_cross=add_rows(self.energy_cross.T, groups).T,
             energy_noise_gram=twice(self.energy_noise_gram),
+        )
+
+    def join_nodes(self, groups: Integers) -> Self:
+        """About the same with one node in place of those in one group, at the mean of them. ``groups``: (nodes,)."""
+        mass = np.maximum(np.abs(self.weights).sum(axis=0), 1e-300)
+        places = add_rows(mass[:, None] * self.nodes, groups) / add_rows(mass, groups)[:, None]
+        return replace(
+            self,
+            nodes=places,
+            weights=add_rows(self.weights.T, groups).T,
+            energy_gram=add_rows(add_rows(self.energy_gram, groups).T, groups),
+            energy_cross=add_rows(self.energy_cross, groups),
         )
 
     def average_variances(self, K: Array) -> Array:

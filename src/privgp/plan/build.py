@@ -11,7 +11,7 @@ from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
-from privgp.gp.measurement import Functionals
+from privgp.gp.measurement import Functionals, without_zeros
 from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, collapse, prior_about, spreads
 from privgp.gp.smoothers import Nystrom, choose_nodes
 from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
@@ -422,6 +422,7 @@ def functionals(
     if strategy.expected is not None:  # no energy is measured of counts
         e = strategy.expected
     nodes, weights, unknown = inputs, B * mass, np.zeros((len(B), len(B)))
+    sums = without_zeros(B)
     shares, cross = per_input(e), per_input(e * g)[:, None] * B.T
     if factor is None:
         gram = np.diag(shares)
@@ -437,12 +438,12 @@ def functionals(
     return Functionals(
         nodes=cast(Array, nodes),
         weights=weights,
-        noise_gram=(B * squares) @ B.T,
+        noise_gram=np.asarray(sums @ (B * squares).T),
         residual_gram=unknown,
         energy_total=strategy.add_up(e),
         energy_gram=gram,
         energy_cross=cross,
-        energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
+        energy_noise_gram=np.asarray(sums @ (B * per_input(e * g * g)).T),
     )
 
 

@@ -104,15 +104,8 @@ class Cells:
             X = X[np.random.default_rng(0).choice(len(X), SEEN, replace=False)]
         cells = gather(X / scales, halve(X / scales, count))
         each = int(np.clip(MOST_PARTS // (cells.max() + 1), 1, PARTS))
-        parts = np.zeros(len(X), dtype=np.int64)
-        owner: list[int] = []
-        for cell, rows in enumerate(
-            np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1])
-        ):
-            own = halve(X[rows] / scales, min(each, len(rows)))
-            parts[rows] = len(owner) + own
-            owner += [cell] * (int(own.max()) + 1)
-        return cls(means(X, parts), np.array(owner), scales)
+        parts = divide(X / scales, cells, each)
+        return cls(means(X, parts), cells[np.unique(parts, return_index=True)[1]], scales)
 
     @property
     def count(self) -> int:
@@ -158,6 +151,15 @@ def gather(X: Array, cells: Integers) -> Integers:
     with one_thread_of_loops():  # sums in one order
         found = KMeans(len(first), init=first, n_init=1, max_iter=ROUNDS).fit(X).labels_
     return np.unique(found, return_inverse=True)[1]
+
+
+def divide(X: Array, cells: Integers, each: int) -> Integers:
+    """The part of every row, (rows,): at most ``each`` of every cell, those of one cell in a row."""
+    parts, made = np.zeros(len(X), dtype=np.int64), 0
+    for rows in np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1]):
+        own = halve(X[rows], min(each, len(rows)))
+        parts[rows], made = made + own, made + int(own.max()) + 1
+    return parts
 
 
 def halve(X: Array, count: int) -> Integers:

@@ -13,15 +13,18 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from privgp.gp.arithmetic import add_rows, one_thread
-from privgp.gp.inference.learning import learn
+from privgp.gp.inference.learning import MANY, learn, learn_many
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Functionals, Measurement
+from privgp.gp.priors import Hyperparameters, spreads
+from privgp.plan.cells import divide
 from privgp.plan.designs.stages import Residuals
 from privgp.plan.part import Part
 from privgp.types import Array, Integers
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
 LEAST_SPREAD = 1e-6
+NODES_OF_A_SUM = 2  # of the first stage, where hyperparameters are learned from many
 DIRECTIONS = 12  # of what clipping may cut off
 # Shares of the width that clipping may cut off, and how likely each is: 1.2% of exponential outputs' width.
 CUT_OFF, LIKELY = np.array([0.001, 0.004, 0.012, 0.04]), np.array([0.4, 0.3, 0.2, 0.1])
@@ -87,10 +90,21 @@ class FirstStage:
     @cached_property
     def posterior(self) -> Posterior:
         """The curve, as far as it is known."""
-        f, start = self.plan.functionals.add_up(self.groups), self.plan.start
+        f, priors = self.plan.functionals.add_up(self.groups), self.plan.priors
         with one_thread():
-            models = learn(f, self.measured, self.plan.priors) if self.learned else (start,)
+            models: tuple[Hyperparameters, ...] = (self.plan.start,)
+            if self.learned and len(self.groups) > MANY:
+                models = learn_many(f.join_nodes(self._neighbours), self.measured, priors)
+            elif self.learned:
+                models = learn(f, self.measured, priors)
             return posterior(f, self.measured, models, self.middle)
+
+    @property
+    def _neighbours(self) -> Integers:
+        """Which nodes are close together, as far as the first stage's numbers tell, (nodes,)."""
+        f = self.plan.functionals
+        owners = self.groups[np.abs(f.weights).argmax(axis=0)]
+        return divide(f.nodes / spreads(f.nodes), owners, NODES_OF_A_SUM)
 
     @cached_property
     def curve(self) -> Array:
