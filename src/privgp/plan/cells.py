@@ -20,9 +20,9 @@ from privgp.gp.arithmetic import one_thread_of_loops
 from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array, Integers
 
-MOST_CELLS = 1500  # whose covariances are handled as one matrix
+MOST_CELLS = 2500  # whose covariances are handled as one matrix
 SEEN = 2**15  # rows from which cells are made
-ROUNDS = 20  # of k-means
+ROUNDS, MOST_DISTANCES = 20, 2**29  # of k-means, and how many it may compute
 PARTS, MOST_PARTS = 4, 800  # of a cell, and of all cells unless there are more of these
 LONGEST, SMOOTHNESS = 2.0, 2.5  # lengthscale over the usual one; of the Matern kernel
 # Variances of the function and of outputs about it, where outputs lie in [-1, 1].
@@ -148,8 +148,9 @@ def gather(X: Array, cells: Integers) -> Integers:
     first = means(X, cells)
     if len(first) == len(X):
         return cells
+    rounds = max(1, min(ROUNDS, MOST_DISTANCES // (len(first) * len(X))))
     with one_thread_of_loops():  # sums in one order
-        found = KMeans(len(first), init=first, n_init=1, max_iter=ROUNDS).fit(X).labels_
+        found = KMeans(len(first), init=first, n_init=1, max_iter=rounds).fit(X).labels_
     return np.unique(found, return_inverse=True)[1]
 
 

@@ -24,8 +24,9 @@ from privgp.types import Array, Integers
 
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
 LEAST_SPREAD = 1e-6
+MOST_PLACES = 512  # at which the first curve's error is averaged
 NODES_OF_A_SUM = 2  # of the first stage, where hyperparameters are learned from many
-DIRECTIONS = 12  # of what clipping may cut off
+DIRECTIONS, PRODUCTS = 12, 8  # of what clipping may cut off; to find them
 # Shares of the width that clipping may cut off, and how likely each is: 1.2% of exponential outputs' width.
 CUT_OFF, LIKELY = np.array([0.001, 0.004, 0.012, 0.04]), np.array([0.4, 0.3, 0.2, 0.1])
 
@@ -115,8 +116,10 @@ class FirstStage:
     @cached_property
     def width(self) -> float:
         """Where residuals are clipped: at some stds of an output about the curve, whose own error counts."""
+        nodes = self.plan.functionals.nodes
         with one_thread():
-            unknown = self.posterior.mean_and_variance(self.plan.functionals.nodes)[1]
+            some = nodes[:: -(-len(nodes) // MOST_PLACES)]
+            unknown = self.posterior.mean_and_variance(some)[1]
         error = float(np.exp(np.mean(np.log(np.maximum(unknown, 1e-300)))))
         std = math.sqrt(self.posterior.noise_variance + error)
         return self.residuals.width(std, self.plan.half_width)
@@ -214,8 +217,7 @@ def join(
 
     """
     with one_thread():
-        last = len(unit) - 1
-        values, V = eigh(unit, subset_by_index=(max(0, last + 1 - DIRECTIONS), last))
+        values, V = _leading(unit)
         values, added = np.maximum(values, 0.0), add_rows(V, groups)
         apart = first - add_rows(second, groups)
         noise = first_std**2 + second_std**2 * np.bincount(groups)
@@ -237,6 +239,17 @@ def join(
         told_of = R @ R.T - shrunk @ cho_solve(inner, shrunk.T)
         left, W = eigh(np.diag(second_std**2 - least + D) - told_of)
     return Joined(found, math.sqrt(least), V @ (W * np.sqrt(np.maximum(left, 0.0))))
+
+
+def _leading(unit: Array) -> tuple[Array, Array]:
+    """The largest eigenvalues of a covariance and their directions, (few,) and (measured, few), about as well as
+    a few products tell: those of thousands of numbers take long."""
+    start = np.random.default_rng(0).standard_normal((len(unit), min(2 * DIRECTIONS, len(unit))))
+    Q = np.linalg.qr(start)[0]
+    for _ in range(PRODUCTS):
+        Q = np.linalg.qr(unit @ Q)[0]
+    values, W = eigh(Q.T @ unit @ Q)
+    return values[-DIRECTIONS:], (Q @ W)[:, -DIRECTIONS:]
 
 
 def _log_share(gram: Array, line: Array, variances: Array) -> float:
