@@ -27,6 +27,11 @@ def without_zeros(matrix: Array) -> Array | csr_array:
     return csr_array(matrix) if few else matrix
 
 
+def _add_both(matrix: Array, groups: Integers) -> Array:
+    """The sums of rows that are in one group, and of columns, (groups, groups)."""
+    return add_rows(add_rows(matrix, groups).T, groups)
+
+
 @dataclass(frozen=True)
 class Functionals:
     """cov(t) = A k(Z, Z) A^T + s^2 noise_gram + k(x, x) residual_gram + fixed_gram + noise.
@@ -113,17 +118,13 @@ class Functionals:
 
     def add_up(self, groups: Integers) -> Self:
         """The same of the sums of numbers that are in one group. ``groups``: (measured,); of public inputs."""
-
-        def twice(matrix: Array) -> Array:
-            return add_rows(add_rows(matrix, groups).T, groups)
-
         return replace(
             self,
             weights=add_rows(self.weights, groups),
-            noise_gram=twice(self.noise_gram),
-            residual_gram=twice(self.residual_gram),
+            noise_gram=_add_both(self.noise_gram, groups),
+            residual_gram=_add_both(self.residual_gram, groups),
             energy_cross=add_rows(self.energy_cross.T, groups).T,
-            energy_noise_gram=twice(self.energy_noise_gram),
+            energy_noise_gram=_add_both(self.energy_noise_gram, groups),
         )
 
     def join_nodes(self, groups: Integers) -> Self:
@@ -134,7 +135,7 @@ class Functionals:
             self,
             nodes=places,
             weights=add_rows(self.weights.T, groups).T,
-            energy_gram=add_rows(add_rows(self.energy_gram, groups).T, groups),
+            energy_gram=_add_both(self.energy_gram, groups),
             energy_cross=add_rows(self.energy_cross, groups),
         )
 

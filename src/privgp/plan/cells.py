@@ -21,6 +21,8 @@ from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array, Integers
 
 MOST_CELLS = 2500  # whose covariances are handled as one matrix
+# More than this only where each holds that many rows: with fewer, they took longer and had no less error.
+USUAL_CELLS, ROWS_OF_A_CELL = 1500, 400
 SEEN = 2**15  # rows from which cells are made
 ROUNDS, MOST_DISTANCES = 20, 2**29  # of k-means, and how many it may compute
 PARTS, MOST_PARTS = 4, 800  # of a cell, and of all cells unless there are more of these
@@ -65,7 +67,8 @@ def cell_count(rows: float, dimensions: int, noise: float) -> int:
         density, spectrum = _spectrum(dimensions, factor * usual)
         left = spectrum * level[:, None] / (spectrum + level[:, None])
         score += share * np.log(np.where(known, left, spectrum) @ density)
-    return int(min(counts[np.argmin(score)], rows, MOST_CELLS))
+    most = np.clip(rows / ROWS_OF_A_CELL, USUAL_CELLS, MOST_CELLS)
+    return int(min(counts[np.argmin(score)], rows, most))
 
 
 def _spectrum(dimensions: int, lengthscale: float) -> tuple[Array, Array]:
@@ -106,30 +109,6 @@ class Cells:
         each = int(np.clip(MOST_PARTS // (cells.max() + 1), 1, PARTS))
         parts = divide(X / scales, cells, each)
         return cls(means(X, parts), cells[np.unique(parts, return_index=True)[1]], scales)
-
-    @property
-    def count(self) -> int:
-        return int(self.cells.max()) + 1
-
-    @property
-    def matrix(self) -> Array:
-        """1 where a part belongs to a cell, (cells, parts)."""
-        return np.asarray(self.cells == np.arange(self.count)[:, None], dtype=np.float64)
-
-    def __post_init__(self) -> None:
-        """Refuse parts that do not belong together, as only a file can have them."""
-        some = self.centres.ndim == 2 and self.cells.size > 0
-        parts, inputs = self.centres.shape if some else (0, 0)
-        fits = (
-            some
-            and self.cells.shape == (parts,)
-            and self.scales.shape == (inputs,)
-            and parts <= max(MOST_CELLS, MOST_PARTS)
-            and np.all(self.scales > 0.0)
-            and np.array_equal(np.unique(self.cells), np.arange(self.cells.max() + 1))
-        )
-        if not fits:
-            raise ValueError("the parts of cells do not belong together.")
 
     def find(self, X: Array) -> Integers:
         """The part of every row, (rows,)."""
