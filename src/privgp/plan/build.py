@@ -453,10 +453,8 @@ def functionals(
 # Prior stds as shares of the bounds' width: of the function and of its constant, and of the noise.
 SIGNAL_SHARE = 0.25
 NOISE_SHARE = 0.15
-RATE_STD, LEVEL_STD = (
-    0.5,
-    1.5,
-)  # of the logarithm of a rate about its level, and of that about the unit
+# Of the logarithm of a rate about its level, and of that about the unit.
+RATE_STD, LEVEL_STD = 0.5, 1.5
 RANK_SHARES: tuple[float, ...] = (0.0, 0.4, 0.8)
 
 

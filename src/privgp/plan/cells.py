@@ -179,11 +179,8 @@ def _halves(X: Array, wanted: int) -> tuple[NDArray[np.bool_], int] | None:
 
 def means(X: Array, cells: Integers, repeats: Array | None = None) -> Array:
     """The mean input of every cell, (cells, inputs); ``repeats``: how often every row is there."""
-    if repeats is None:
-        counts = np.bincount(cells)
-        return np.column_stack([np.bincount(cells, column) / counts for column in X.T])
-    weights = np.bincount(cells, repeats)
-    return np.column_stack([np.bincount(cells, column * repeats) / weights for column in X.T])
+    weights, columns = np.bincount(cells, repeats), X.T if repeats is None else X.T * repeats
+    return np.column_stack([np.bincount(cells, column) / weights for column in columns])
 
 
 NUMBERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 96)

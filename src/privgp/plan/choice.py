@@ -293,9 +293,8 @@ def of_every_class(strategy: OutputSums, classes: int) -> OutputSums:
     pure, people = strategy.law in PURE, strategy.people
     kind = ClassGroupSums if pure else ClassSums
     parts = {each.name: getattr(strategy, each.name) for each in fields(strategy)}
-    if (
-        people is not None and not pure and strategy.tally is None
-    ):  # everybody moves as far as one row would
+    if people is not None and not pure and strategy.tally is None:
+        # everybody moves as far as one row would
         moved = column_norms(strategy.matrix)[strategy.index] * strategy.row_weights
         norms = np.bincount(people, moved)
         parts["row_weights"] = strategy.row_weights / np.maximum(norms, 1.0)[people]

@@ -147,14 +147,8 @@ class FirstStage:
         moved = strategy.per_input(weights * (self.centre[0] - self.middle))  # type: ignore[union-attr]
         values, std = strategy.matrix @ moved + second.values / kept, second.noise_std / kept
         joined = join(first.values, first.noise_std, values, std, self._cut_off, self.groups)
-        both = replace(
-            first,
-            values=joined.values,
-            noise_std=joined.std,
-            is_laplace=bool(
-                first.laplace.all() and std < first.noise_std
-            ),  # what the larger share has
-        )
+        laplace = bool(first.laplace.all() and std < first.noise_std)  # what the larger share has
+        both = replace(first, values=joined.values, noise_std=joined.std, is_laplace=laplace)
         if second.energy is not None:
             with one_thread():
                 curve = self.posterior.mean_at(self.plan.functionals.nodes) - self.middle
@@ -244,8 +238,7 @@ def join(
 def _leading(unit: Array) -> tuple[Array, Array]:
     """The largest eigenvalues of a covariance and their directions, (few,) and (measured, few), about as well as
     a few products tell: those of thousands of numbers take long."""
-    start = np.random.default_rng(0).standard_normal((len(unit), min(2 * DIRECTIONS, len(unit))))
-    Q = np.linalg.qr(start)[0]
+    Q = np.random.default_rng(0).standard_normal((len(unit), min(2 * DIRECTIONS, len(unit))))
     for _ in range(PRODUCTS):
         Q = np.linalg.qr(unit @ Q)[0]
     values, W = eigh(Q.T @ unit @ Q)
