@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from privgp import PrivateGPRegressor
 from privgp.plan.build import Budget, Question, gather
-from privgp.plan.cells import MOST_CELLS, PARTS, Cells, cell_count, halve, means
+from privgp.plan.cells import MOST_CELLS, PARTS, Cells, cell_count, divide, halve, means
 from tests.gp.sums import sums_of_parts
 
 LAPLACE_VARIANCE = 8.0  # of the noise on a sum of outputs in [-1, 1], at epsilon 1
@@ -40,10 +40,17 @@ def test_halves_of_even_rows_have_equally_many():
     assert counts.max() <= 66
 
 
+def test_parts_divide_their_own_cell_alone():
+    X, cells = places(500, 2), np.random.default_rng(1).permutation(np.arange(500) % 9)
+    parts = divide(X, cells, 3)
+    assert_array_equal(np.unique(parts), np.arange(27))
+    assert_array_equal(parts // 3, cells)
+
+
 def test_a_row_is_in_the_cell_of_the_nearest_part():
     X = places(3000, 2)
     cells = Cells.of(X, np.array([1.0, 2.0]), 40)
-    assert cells.count == 40
+    assert_array_equal(np.unique(cells.cells), np.arange(40))
     assert 3 * 40 <= len(cells.centres) <= PARTS * 40
     far = np.square((X[:, None] - cells.centres) / cells.scales).sum(axis=2)
     assert_array_equal(cells.find(X), far.argmin(axis=1))
@@ -55,15 +62,6 @@ def test_cells_are_small_where_rows_are_dense():
     cells = Cells.of(X, np.ones(1), 44)
     found = np.unique(cells.cells[cells.find(X[:4000])])
     assert len(found) >= 22  # a tenth of the range holds half of the cells
-
-
-@pytest.mark.parametrize("change", [{"cells": np.array([0, 2])}, {"scales": np.zeros(1)},
-                                    {"cells": np.array([0])}, {"scales": np.ones(2)}])  # fmt: skip
-def test_parts_that_do_not_belong_together_are_refused(change):
-    parts = {"centres": np.array([[0.0], [1.0]]), "cells": np.array([0, 1]), "scales": np.ones(1)}
-    Cells(**parts)
-    with pytest.raises(ValueError, match="do not belong together"):
-        Cells(**{**parts, **change})
 
 
 def test_rows_too_far_from_all_cells_are_refused():

@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from privgp import PrivateGPRegressor
 from privgp.plan.plan import plan_of_parts
 from privgp.release.learn import zeros_of
 from privgp.release.residuals import (
     CUT_OFF,
+    DIRECTIONS,
     LIKELY,
     FirstStage,
+    _leading,
     join,
     variance_after,
     variance_before,
@@ -169,3 +172,27 @@ def test_intervals_hold_skewed_outputs_of_many_rows():
     truth = np.sin(3.0 * x[:500, 0])
     assert np.mean((low < truth) & (truth < high)) > 0.75
     assert np.sqrt(np.mean((model.predict(x[:500]) - truth) ** 2)) < 0.02
+
+
+def test_leading_directions_are_those_of_the_whole_decomposition():
+    places = np.linspace(0.0, 1.0, 300)
+    unit = 0.5 + 0.5 * np.exp(-np.abs(places[:, None] - places) / 0.3)
+    values, V = _leading(unit)
+    assert_allclose(values, np.linalg.eigvalsh(unit)[-DIRECTIONS:], rtol=1e-4)
+    assert_allclose(unit @ V[:, -3:], V[:, -3:] * values[-3:], atol=1e-6 * values[-1])
+    assert len(_leading(unit[:5, :5])[0]) == 5
+
+
+def test_nodes_that_are_joined_carry_as_much():
+    f = first_stage().plan.functionals
+    groups = np.arange(len(f.nodes)) // 2
+    joined = f.join_nodes(groups)
+    assert len(joined.nodes) == groups.max() + 1 < len(f.nodes)
+    assert_allclose(joined.weights.sum(axis=1), f.weights.sum(axis=1))
+    assert_allclose(joined.energy_gram.sum(), f.energy_gram.sum())
+    line = 2.0 + 3.0 * f.nodes[:, 0]  # sums of a straight line stay what they are
+    mass = f.weights.sum()
+    assert_allclose(
+        (joined.weights @ (2.0 + 3.0 * joined.nodes[:, 0])).sum() / mass,
+        (f.weights @ line).sum() / mass,
+    )

@@ -21,10 +21,15 @@ SPARSE = 0.05  # share of entries up to which products with a large matrix skip 
 LARGE = 100  # rows
 
 
-def _without_zeros(matrix: Array) -> Array | csr_array:
+def without_zeros(matrix: Array) -> Array | csr_array:
     """A matrix whose products skip its zeros, where most entries are."""
     few = len(matrix) >= LARGE and np.count_nonzero(matrix) <= SPARSE * matrix.size
     return csr_array(matrix) if few else matrix
+
+
+def _add_both(matrix: Array, groups: Integers) -> Array:
+    """The sums of rows that are in one group, and of columns, (groups, groups)."""
+    return add_rows(add_rows(matrix, groups).T, groups)
 
 
 @dataclass(frozen=True)
@@ -73,11 +78,11 @@ class Functionals:
 
     @cached_property
     def _sparse_weights(self) -> Array | csr_array:
-        return _without_zeros(self.weights)
+        return without_zeros(self.weights)
 
     @cached_property
     def _sparse_energy(self) -> Array | csr_array:
-        return _without_zeros(self.energy_gram)
+        return without_zeros(self.energy_gram)
 
     def carry(self, K: Array) -> Array:
         """``A K``, (measured, columns), from K, (nodes, columns)."""
@@ -113,17 +118,25 @@ class Functionals:
 
     def add_up(self, groups: Integers) -> Self:
         """The same of the sums of numbers that are in one group. ``groups``: (measured,); of public inputs."""
-
-        def twice(matrix: Array) -> Array:
-            return add_rows(add_rows(matrix, groups).T, groups)
-
         return replace(
             self,
             weights=add_rows(self.weights, groups),
-            noise_gram=twice(self.noise_gram),
-            residual_gram=twice(self.residual_gram),
+            noise_gram=_add_both(self.noise_gram, groups),
+            residual_gram=_add_both(self.residual_gram, groups),
             energy_cross=add_rows(self.energy_cross.T, groups).T,
-            energy_noise_gram=twice(self.energy_noise_gram),
+            energy_noise_gram=_add_both(self.energy_noise_gram, groups),
+        )
+
+    def join_nodes(self, groups: Integers) -> Self:
+        """About the same with one node in place of those in one group, at the mean of them. ``groups``: (nodes,)."""
+        mass = np.maximum(np.abs(self.weights).sum(axis=0), 1e-300)
+        places = add_rows(mass[:, None] * self.nodes, groups) / add_rows(mass, groups)[:, None]
+        return replace(
+            self,
+            nodes=places,
+            weights=add_rows(self.weights.T, groups).T,
+            energy_gram=_add_both(self.energy_gram, groups),
+            energy_cross=add_rows(self.energy_cross, groups),
         )
 
     def average_variances(self, K: Array) -> Array:

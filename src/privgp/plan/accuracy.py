@@ -35,7 +35,7 @@ MOST_TARGETS = 1500  # at which an error is averaged over models
 RANGE_TARGETS = 300  # at which it is found for every draw of the prior
 DRAWS = 32
 MEASUREMENTS = 32  # draws of what is measured under every model
-BLOCK_ENTRIES = 2**21
+BLOCK_ENTRIES = 2**22
 EXACT_INPUTS = 1500
 LEAST_EPSILON = 1e-6  # nothing useful is measured with less
 STEP = 4.0
@@ -106,7 +106,7 @@ class _Known:
     def of(cls, plan: Part, model: Hyperparameters, X: Array) -> Self:
         measured, given = plan.together(model)
         factor = condition(measured, given, model).factor
-        cross = model.covariance(X, measured.nodes) @ measured.weights.T
+        cross = measured.carry(model.covariance(measured.nodes, X)).T
         rows = cho_solve((factor, True), cross.T, check_finite=False).T
         left = model.variances(X) - np.einsum("ij,ij->i", rows, cross)
         before = 0 if plan.earlier is None else len(plan.earlier.values)

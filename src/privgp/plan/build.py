@@ -11,10 +11,10 @@ from scipy.spatial import KDTree
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern
 
 from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
-from privgp.gp.measurement import Functionals
+from privgp.gp.measurement import Functionals, without_zeros
 from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, collapse, prior_about, spreads
 from privgp.gp.smoothers import Nystrom, choose_nodes
-from privgp.plan.cells import MOST_CELLS, SEEN, Cells, cell_count, means
+from privgp.plan.cells import SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.stages import residuals_for
@@ -40,6 +40,9 @@ SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 # Up to this many rows each has its own weights in weighted sums: weights of parts had 6% more error in four
 # dimensions. Sums over cells lose nothing by parts.
 MOST_WEIGHED = 8192
+MOST_NODES = (
+    1500  # inputs that carry the function each, unless the budget can distinguish more cells
+)
 # Whichever are more carry a function of one input where numbers are few. Maps keep all of their nodes:
 # with fewer, a border on a map had 20% more error.
 NODES_OF_A_LINE, NODES_PER_CELL = 48, 6
@@ -133,7 +136,7 @@ class Question:
 
     def _usual_nodes(self, inputs: Array, cells: int) -> int:
         """How many inputs carry the function where no number was asked for."""
-        count = NODES if len(inputs) > MOST_CELLS else max(NODES, MOST_CELLS)
+        count = NODES if len(inputs) > max(MOST_NODES, cells) else len(inputs)
         many_models = self.adapts and self.mechanism != GAUSSIAN
         if many_models and inputs.shape[1] == 1 and cells <= SEARCHED:
             return min(count, max(NODES_OF_A_LINE, NODES_PER_CELL * cells))
@@ -150,7 +153,7 @@ class Question:
     @property
     def most_weighed(self) -> float:
         """How many inputs a linear map of the outputs weighs separately; more are gathered in cells."""
-        return math.inf if self.inducing is None else MOST_CELLS
+        return math.inf if self.inducing is None else MOST_NODES
 
     @property
     def change(self) -> float:
@@ -238,7 +241,7 @@ def make_part(
         return part_of(task, strategy, kind)
     strategy, rival = _posterior_strategy(task)
     gathered = task.cells is not None and tally is None
-    if gathered and strategy.law not in PURE and MOST_CELLS < len(X) <= MOST_WEIGHED:
+    if gathered and strategy.law not in PURE and MOST_NODES < len(X) <= MOST_WEIGHED:
         task = task_of(X, question, budget, people, earlier, cells=False)
         strategy = best_sums(task, GAUSSIAN)
     part = part_of(task, strategy, rival=rival)
@@ -291,10 +294,10 @@ class Gathered:
         Distinct inputs, or the parts of cells.
     index : array, (rows,)
         The input of every row.
+    wanted : int
+        How many cells the budget can distinguish, where cells are made.
     groups : array, (inputs,), optional
         The cell of every input; None where groups of inputs are yet to be chosen.
-    wanted : int
-        How many cells the budget can distinguish.
     cells : int, optional
         How many cells there are, where inputs are their parts.
 
@@ -322,19 +325,19 @@ def gather(
     noise = question.row_noise
     if question.objective != "posterior" and noise is not None:  # rows with one input and one noise
         inputs, index = collapse(np.column_stack([X, noise]))
-        return Gathered(inputs[:, :-1].copy(), index, len(inputs))
+        return Gathered(inputs[:, :-1].copy(), index, MOST_NODES)
     inputs, index = collapse(X)
     if question.each:
-        return Gathered(inputs, index, len(inputs), np.arange(len(inputs)))
+        return Gathered(inputs, index, MOST_NODES, np.arange(len(inputs)))
     linear = question.objective != "posterior"
     if len(inputs) <= (question.most_weighed if linear else SEARCHED) or not cells:
-        return Gathered(inputs, index, len(inputs))
+        return Gathered(inputs, index, min(len(inputs), MOST_NODES))
     rows: float = len(X) if people is None else int(people.max()) + 1
     rows = rows if tally is None else tally.units
     own, repeats = question.weights_and_repeats(len(X), tally)
     rows *= effective_count(own, repeats) / repeats.sum()
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
-    count = MOST_CELLS
+    count = MOST_NODES
     if not linear:
         count = cell_count(rows, dimensions, budget.sum_variance(question))
     most = NODES if tally is not None else len(inputs)  # that are searched for groups
@@ -422,6 +425,7 @@ def functionals(
     if strategy.expected is not None:  # no energy is measured of counts
         e = strategy.expected
     nodes, weights, unknown = inputs, B * mass, np.zeros((len(B), len(B)))
+    sums = without_zeros(B)
     shares, cross = per_input(e), per_input(e * g)[:, None] * B.T
     if factor is None:
         gram = np.diag(shares)
@@ -437,12 +441,12 @@ def functionals(
     return Functionals(
         nodes=cast(Array, nodes),
         weights=weights,
-        noise_gram=(B * squares) @ B.T,
+        noise_gram=np.asarray(sums @ (B * squares).T),
         residual_gram=unknown,
         energy_total=strategy.add_up(e),
         energy_gram=gram,
         energy_cross=cross,
-        energy_noise_gram=(B * per_input(e * g * g)) @ B.T,
+        energy_noise_gram=np.asarray(sums @ (B * per_input(e * g * g)).T),
     )
 
 

@@ -20,9 +20,11 @@ from privgp.gp.arithmetic import one_thread_of_loops
 from privgp.plan.designs.noise_aware import Hypothesis
 from privgp.types import Array, Integers
 
-MOST_CELLS = 1500  # whose covariances are handled as one matrix
+MOST_CELLS = 2500  # whose covariances are handled as one matrix
+# More than this only where each holds that many rows: with fewer, they took longer and had no less error.
+USUAL_CELLS, ROWS_OF_A_CELL = 1500, 400
 SEEN = 2**15  # rows from which cells are made
-ROUNDS = 20  # of k-means
+ROUNDS, MOST_DISTANCES = 20, 2**29  # of k-means, and how many it may compute
 PARTS, MOST_PARTS = 4, 800  # of a cell, and of all cells unless there are more of these
 LONGEST, SMOOTHNESS = 2.0, 2.5  # lengthscale over the usual one; of the Matern kernel
 # Variances of the function and of outputs about it, where outputs lie in [-1, 1].
@@ -65,7 +67,8 @@ def cell_count(rows: float, dimensions: int, noise: float) -> int:
         density, spectrum = _spectrum(dimensions, factor * usual)
         left = spectrum * level[:, None] / (spectrum + level[:, None])
         score += share * np.log(np.where(known, left, spectrum) @ density)
-    return int(min(counts[np.argmin(score)], rows, MOST_CELLS))
+    most = np.clip(rows / ROWS_OF_A_CELL, USUAL_CELLS, MOST_CELLS)
+    return int(min(counts[np.argmin(score)], rows, most))
 
 
 def _spectrum(dimensions: int, lengthscale: float) -> tuple[Array, Array]:
@@ -104,39 +107,8 @@ class Cells:
             X = X[np.random.default_rng(0).choice(len(X), SEEN, replace=False)]
         cells = gather(X / scales, halve(X / scales, count))
         each = int(np.clip(MOST_PARTS // (cells.max() + 1), 1, PARTS))
-        parts = np.zeros(len(X), dtype=np.int64)
-        owner: list[int] = []
-        for cell, rows in enumerate(
-            np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1])
-        ):
-            own = halve(X[rows] / scales, min(each, len(rows)))
-            parts[rows] = len(owner) + own
-            owner += [cell] * (int(own.max()) + 1)
-        return cls(means(X, parts), np.array(owner), scales)
-
-    @property
-    def count(self) -> int:
-        return int(self.cells.max()) + 1
-
-    @property
-    def matrix(self) -> Array:
-        """1 where a part belongs to a cell, (cells, parts)."""
-        return np.asarray(self.cells == np.arange(self.count)[:, None], dtype=np.float64)
-
-    def __post_init__(self) -> None:
-        """Refuse parts that do not belong together, as only a file can have them."""
-        some = self.centres.ndim == 2 and self.cells.size > 0
-        parts, inputs = self.centres.shape if some else (0, 0)
-        fits = (
-            some
-            and self.cells.shape == (parts,)
-            and self.scales.shape == (inputs,)
-            and parts <= max(MOST_CELLS, MOST_PARTS)
-            and np.all(self.scales > 0.0)
-            and np.array_equal(np.unique(self.cells), np.arange(self.cells.max() + 1))
-        )
-        if not fits:
-            raise ValueError("the parts of cells do not belong together.")
+        parts = divide(X / scales, cells, each)
+        return cls(means(X, parts), cells[np.unique(parts, return_index=True)[1]], scales)
 
     def find(self, X: Array) -> Integers:
         """The part of every row, (rows,)."""
@@ -155,9 +127,19 @@ def gather(X: Array, cells: Integers) -> Integers:
     first = means(X, cells)
     if len(first) == len(X):
         return cells
+    rounds = max(1, min(ROUNDS, MOST_DISTANCES // (len(first) * len(X))))
     with one_thread_of_loops():  # sums in one order
-        found = KMeans(len(first), init=first, n_init=1, max_iter=ROUNDS).fit(X).labels_
+        found = KMeans(len(first), init=first, n_init=1, max_iter=rounds).fit(X).labels_
     return np.unique(found, return_inverse=True)[1]
+
+
+def divide(X: Array, cells: Integers, each: int) -> Integers:
+    """The part of every row, (rows,): at most ``each`` of every cell, those of one cell in a row."""
+    parts, made = np.zeros(len(X), dtype=np.int64), 0
+    for rows in np.split(np.argsort(cells), np.cumsum(np.bincount(cells))[:-1]):
+        own = halve(X[rows], min(each, len(rows)))
+        parts[rows], made = made + own, made + int(own.max()) + 1
+    return parts
 
 
 def halve(X: Array, count: int) -> Integers:
@@ -197,11 +179,8 @@ def _halves(X: Array, wanted: int) -> tuple[NDArray[np.bool_], int] | None:
 
 def means(X: Array, cells: Integers, repeats: Array | None = None) -> Array:
     """The mean input of every cell, (cells, inputs); ``repeats``: how often every row is there."""
-    if repeats is None:
-        counts = np.bincount(cells)
-        return np.column_stack([np.bincount(cells, column) / counts for column in X.T])
-    weights = np.bincount(cells, repeats)
-    return np.column_stack([np.bincount(cells, column * repeats) / weights for column in X.T])
+    weights, columns = np.bincount(cells, repeats), X.T if repeats is None else X.T * repeats
+    return np.column_stack([np.bincount(cells, column) / weights for column in columns])
 
 
 NUMBERS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 96)

@@ -13,9 +13,11 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from privgp.gp.arithmetic import add_rows, one_thread
-from privgp.gp.inference.learning import learn
+from privgp.gp.inference.learning import MANY, learn, learn_many
 from privgp.gp.inference.posterior import Posterior, posterior
 from privgp.gp.measurement import Functionals, Measurement
+from privgp.gp.priors import Hyperparameters, spreads
+from privgp.plan.cells import divide
 from privgp.plan.designs.stages import Residuals
 from privgp.plan.part import Part
 from privgp.types import Array, Integers
@@ -23,7 +25,9 @@ from privgp.types import Array, Integers
 MOST_CLIPPED = 0.7  # mean square of clipped residuals over the squared width: more tells no std
 LEAST_SPREAD = 1e-6
 TAILS = 0.1  # share of the variance that tails other than normal ones may have beyond the width
-DIRECTIONS = 12  # of what clipping may cut off
+MOST_PLACES = 512  # at which the first curve's error is averaged
+NODES_OF_A_SUM = 2  # of the first stage, where hyperparameters are learned from many
+DIRECTIONS, PRODUCTS = 12, 8  # of what clipping may cut off; to find them
 # Shares of the width that clipping may cut off, and how likely each is: 1.2% of exponential outputs' width.
 CUT_OFF, LIKELY = np.array([0.001, 0.004, 0.012, 0.04]), np.array([0.4, 0.3, 0.2, 0.1])
 
@@ -88,10 +92,21 @@ class FirstStage:
     @cached_property
     def posterior(self) -> Posterior:
         """The curve, as far as it is known."""
-        f, start = self.plan.functionals.add_up(self.groups), self.plan.start
+        f, priors = self.plan.functionals.add_up(self.groups), self.plan.priors
         with one_thread():
-            models = learn(f, self.measured, self.plan.priors) if self.learned else (start,)
+            models: tuple[Hyperparameters, ...] = (self.plan.start,)
+            if self.learned and len(self.groups) > MANY:
+                models = learn_many(f.join_nodes(self._neighbours), self.measured, priors)
+            elif self.learned:
+                models = learn(f, self.measured, priors)
             return posterior(f, self.measured, models, self.middle)
+
+    @property
+    def _neighbours(self) -> Integers:
+        """Which nodes are close together, as far as the first stage's numbers tell, (nodes,)."""
+        f = self.plan.functionals
+        owners = self.groups[np.abs(f.weights).argmax(axis=0)]
+        return divide(f.nodes / spreads(f.nodes), owners, NODES_OF_A_SUM)
 
     @property
     def clips(self) -> bool:
@@ -112,8 +127,10 @@ class FirstStage:
     @cached_property
     def width(self) -> float:
         """Where residuals are clipped: at some stds of an output about the curve, whose own error counts."""
+        nodes = self.plan.functionals.nodes
         with one_thread():
-            unknown = self.posterior.mean_and_variance(self.plan.functionals.nodes)[1]
+            some = nodes[:: -(-len(nodes) // MOST_PLACES)]
+            unknown = self.posterior.mean_and_variance(some)[1]
         error = float(np.exp(np.mean(np.log(np.maximum(unknown, 1e-300)))))
         std = math.sqrt(self.posterior.noise_variance + error)
         return self.residuals.width(std, self.plan.half_width)
@@ -222,8 +239,7 @@ def join(
 
     """
     with one_thread():
-        last = len(unit) - 1
-        values, V = eigh(unit, subset_by_index=(max(0, last + 1 - DIRECTIONS), last))
+        values, V = _leading(unit)
         values, added = np.maximum(values, 0.0), add_rows(V, groups)
         apart = first - add_rows(second, groups)
         noise = first_std**2 + second_std**2 * np.bincount(groups)
@@ -245,6 +261,16 @@ def join(
         told_of = R @ R.T - shrunk @ cho_solve(inner, shrunk.T)
         left, W = eigh(np.diag(second_std**2 - least + D) - told_of)
     return Joined(found, math.sqrt(least), V @ (W * np.sqrt(np.maximum(left, 0.0))))
+
+
+def _leading(unit: Array) -> tuple[Array, Array]:
+    """The largest eigenvalues of a covariance and their directions, (few,) and (measured, few), about as well as
+    a few products tell: those of thousands of numbers take long."""
+    Q = np.random.default_rng(0).standard_normal((len(unit), min(2 * DIRECTIONS, len(unit))))
+    for _ in range(PRODUCTS):
+        Q = np.linalg.qr(unit @ Q)[0]
+    values, W = eigh(Q.T @ unit @ Q)
+    return values[-DIRECTIONS:], (Q @ W)[:, -DIRECTIONS:]
 
 
 def _log_share(gram: Array, line: Array, variances: Array) -> float:

@@ -202,9 +202,8 @@ def _alone(bending: Bending, prior: Prior, peak: Proposal, shares: Array) -> _Al
     """Changes at the peak without any, and with the prior's lengthscales, which need them more."""
     nodes = prior.start.input_map(bending.functionals.nodes)
     tried = [peak.z, np.append(np.zeros(prior.size - 1), peak.z[-1:])] if prior.size else [peak.z]
-    logs = np.array([_log_posterior(bending, prior, nodes, z)[1][1:] for z in tried]) + np.log(
-        shares
-    )
+    logs = np.array([_log_posterior(bending, prior, nodes, z)[1][1:] for z in tried])
+    logs += np.log(shares)
     return _Alone(logs.max(axis=0), tried[int(np.argmax(logs.max(axis=1)))])
 
 
@@ -439,12 +438,10 @@ def noise_variance(f: Functionals, measurement: Measurement, model: Hyperparamet
 
 def _with_noise(prior: Prior, noise: float | None = None) -> Prior:
     """The prior with this noise variance, or with its own one, which is not free."""
-    noise = prior.start.noise_variance if noise is None else noise
+    noise = noise if noise is not None and prior.noise_free else prior.start.noise_variance
     count, moves = len(prior.centre) - prior.noise_free, prior.size - prior.noise_free
     return Prior(
-        start=replace(
-            prior.start, noise_variance=noise if prior.noise_free else prior.start.noise_variance
-        ),
+        start=replace(prior.start, noise_variance=noise),
         centre=prior.centre[:count],
         root=prior.root[:count, :moves],
         noise_free=False,
