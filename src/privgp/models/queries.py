@@ -54,14 +54,14 @@ def model_html(name: str, release: Release, unnamed: str) -> str:
 MOST_TOGETHER = 4_000_000  # points of all areas
 
 
-def _check_points(points: Any, areas: int) -> int:
+def _check_points(points: object, areas: int) -> int:
     """About how many points of a grid are in each area. ``areas``: the number of areas."""
-    whole = isinstance(points, Integral) and not isinstance(points, bool)
-    if not whole or not LEAST_POINTS <= points <= MOST_POINTS:
+    count = int(points) if isinstance(points, Integral) and not isinstance(points, bool) else 0
+    if not LEAST_POINTS <= count <= MOST_POINTS:
         raise ValueError(f"points must be a whole number from {LEAST_POINTS} to {MOST_POINTS}.")
-    if points * areas > MOST_TOGETHER:
+    if count * areas > MOST_TOGETHER:
         raise ValueError(f"points must be at most {MOST_TOGETHER // areas} for this many areas.")
-    return int(points)
+    return count
 
 
 def _rows(
