@@ -85,7 +85,7 @@ class Cell:
     def anywhere(self, rng: np.random.Generator) -> Change:
         """A change drawn evenly from between this one and its neighbours."""
         shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
-        return self._moved(
+        return self._move(
             self.apart * (shift - 0.5), self.octaves * (octaves - 0.5), self.angle * (angle - 0.5)
         )
 
@@ -94,9 +94,9 @@ class Cell:
         apart, octaves, angle = 0.5 * self.apart, 0.5 * self.octaves, 0.5 * self.angle
         sides = [(-0.5, 0.5) if each else (0.0,) for each in (*apart, octaves, angle)]
         moves = ((apart * shift, octaves * o, angle * a) for *shift, o, a in product(*sides))
-        return [Cell(self._moved(*each), apart, octaves, angle, self.width) for each in moves]
+        return [Cell(self._move(*each), apart, octaves, angle, self.width) for each in moves]
 
-    def _moved(self, shift: Array, octaves: float, angle: float) -> Change:
+    def _move(self, shift: Array, octaves: float, angle: float) -> Change:
         """The change elsewhere, steeper by octaves and turned by an angle."""
         slopes = self.change.slopes * 2.0**octaves
         if angle:
