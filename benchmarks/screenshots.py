@@ -199,8 +199,8 @@ def sheet(pictures: list[bytes], across: int, width: int, height: int) -> bytes:
         at = 12 + place % across * (width + 12), 12 + place // across * (height + 12)
         whole.paste(image.crop((0, 0, width, min(height, image.height))), at)
     out = io.BytesIO()
-    rare = {"method": Image.Quantize.MAXCOVERAGE, "dither": Image.Dither.NONE}  # colours stay too
-    whole.quantize(SHEET_COLOURS, **rare).save(out, "PNG", optimize=True)
+    few = whole.quantize(SHEET_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    few.save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

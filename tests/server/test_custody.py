@@ -25,7 +25,7 @@ from privgp.server.start import TimedProtocol, bind_socket
 from privgp.server.store import schema
 from privgp.server.store.keys import Who
 from privgp.server.views.exports import plain_text
-from privgp.server.work import NOT_APPROVED, decision, decisions_about
+from privgp.server.work import ABOUT_PLAN, NOT_APPROVED, decision
 from tests.server.world import ANALYST, CUSTODIAN, NONE, declared, running, settings, table_of
 
 PRIVATE = {"protect": "records", "x_bounds": [[0, 100]]}
@@ -295,7 +295,7 @@ def test_a_release_needs_an_approval_that_the_ledger_signed(tmp_path):
         forged = world.plan(ANALYST, "visits", approve=False, epsilon=0.02)
         decided = unpack_plan(work.store.plan_file(forged)).hash
         Ledger(work.settings.url).account("visits").decide(
-            "approval", f"{decisions_about(forged)}k: 1", decision(decided, "k")
+            "approval", f"{ABOUT_PLAN.format(forged)}k: 1", decision(decided, "k")
         )
         change_plans(world, forged, approved_at="2026-01-01")
         started = world.release(ANALYST, "visits", forged, "with-a-forged-entry").json()

@@ -216,8 +216,7 @@ class Client:
         """
         if what not in FILES:
             raise ValueError(f"what must be one of {', '.join(FILES)}.")
-        name, ending = FILES[what]
-        place = Path(path)
+        place, (name, ending) = Path(path), FILES[what]
         if place.suffix != ending:
             raise ValueError(f"path must end in {ending}.")
         data = self._send("GET", f"/api/releases/{quote(release, safe='')}/{name}")

@@ -174,18 +174,21 @@ class Guard:
     app : the application
     settings : of the server
     store : knows the keys
-    turns : further queues that are counted, by name
+    predictions : the queue of predictions, which is counted too
 
     """
 
-    def __init__(self, app: Application, settings: Settings, store: Store, **turns: Turns) -> None:
+    def __init__(
+        self, app: Application, settings: Settings, store: Store, predictions: Turns | None = None
+    ) -> None:
         self.application, self.settings, self.store = app, settings, store
         self._keys = Rates(settings.requests_per_second, settings.burst)
         self._addresses = Rates(settings.requests_per_second, settings.burst)
         self._accepted: Counter[str] = Counter()  # requests by key, or by address without one
         own = settings.max_requests_per_key
         self._turns, self._uploads = Turns(settings.threads, own), Turns(settings.threads, own)
-        self.metrics = Metrics(store, {"requests": self._turns, "uploads": self._uploads, **turns})
+        more = {} if predictions is None else {"predictions": predictions}
+        self.metrics = Metrics(store, {"requests": self._turns, "uploads": self._uploads, **more})
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -26,7 +26,7 @@ from privgp.server.store import tables
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row, new_id
 from privgp.server.store.store import Store
-from privgp.server.work import Work, decision, decisions_about
+from privgp.server.work import ABOUT_PLAN, Work, decision
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
 Once = Annotated[str, ONCE]
@@ -87,7 +87,7 @@ class Service:
         """Approve or reject a plan, in one transaction with the entry in the chain of its account."""
         plan = self.store.plan(who, number)
         kind = APPROVAL if approved else REJECTION
-        key = f"{decisions_about(number)}{who.key}: {new_id()}"
+        key = f"{ABOUT_PLAN.format(number)}{who.key}: {new_id()}"
         request = decision(json.loads(plan["told"])["hash"], who.key)
 
         def note(connection: Connection) -> bool:

@@ -46,6 +46,7 @@ NOT_APPROVED = (
     "The ledger has no approval of this plan: withdraw it and approve it again. Nothing was drawn."
 )
 MEASURED_AGAIN = "These rows were measured already: an update needs new people. Nothing was spent."
+ABOUT_PLAN = "plan {} by key "  # how the chain names decisions; the key of who decided follows
 CURVE = 60  # points along every input that a plan states its intervals at
 
 
@@ -203,12 +204,12 @@ class Work:
 
     def _check_approval(self, account: str, number: str, plan_hash: str) -> None:
         """Refuse a plan, unless the last decision about it in the chain approves this very plan."""
-        last, beginning = ("", "", None), decisions_about(number)
+        last, who, beginning = "", "", ABOUT_PLAN.format(number)
         for entry in self.ledger.check_account(account):
-            if entry.key is not None and entry.key.startswith(beginning):
-                last = entry.key.removeprefix(beginning), entry.kind, entry.request
-        key = last[0].partition(":")[0]
-        if last[1:] != (APPROVAL, digest(decision(plan_hash, key))):
+            if str(entry.key).startswith(beginning):
+                who = str(entry.key).removeprefix(beginning).partition(":")[0]
+                last = f"{entry.kind} {entry.request}"
+        if last != f"{APPROVAL} {digest(decision(plan_hash, who))}":
             raise Refused(409, NOT_APPROVED)
 
     def _answer_once(
@@ -223,11 +224,6 @@ class Work:
             id=job["id"], dataset=job["dataset"], ledger_key=key, previous=previous
         )
         return str(job["id"])
-
-
-def decisions_about(plan: str) -> str:
-    """How the names of the chain's decisions about a plan begin; the key of who decided follows."""
-    return f"plan {plan} by key "
 
 
 def decision(plan_hash: str, key: str) -> bytes:

@@ -87,8 +87,7 @@ class Keys(Rows):
         return number, key
 
     def has_custodian(self) -> bool:
-        asked = select(s.keys.c.id).where(s.keys.c.role == CUSTODIAN, is_valid())
-        return self._find(asked) is not None
+        return bool(self._find(select(s.keys.c.id).where(s.keys.c.role == CUSTODIAN, is_valid())))
 
     def keys(self) -> list[Row]:
         granted, c = self._all(select(s.grants)), s.keys.c
