@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from privgp import PrivateGPRegressor, load
 from privgp.models.load import save
-from privgp.release import prediction
+from privgp.release.queries import quantities
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 10, size=(60, 1))
@@ -144,7 +144,7 @@ def test_unbiased_releases_have_intervals_at_their_targets():
 def test_blocks_of_rows_do_not_matter(model, monkeypatch):
     many = RNG.uniform(0, 10, size=(301, 1))
     whole = model.interval(many, observation=True)
-    monkeypatch.setattr(prediction, "ROWS", 50)
+    monkeypatch.setattr(quantities, "ROWS", 50)
     assert_allclose(model.interval(many, observation=True), whole, rtol=1e-9, atol=1e-9)
     assert all(end.shape == (301,) for end in whole)
 
