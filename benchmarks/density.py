@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -142,7 +143,7 @@ def released(model: PrivateGPDensity, pattern: Pattern) -> tuple[Array, float]:
     return np.asarray((masses / masses.sum()).ravel()), float(masses.sum() * volume)
 
 
-def compare(pattern: Pattern, seed: int) -> dict[str, float | list[float]]:
+def compare(pattern: Pattern, seed: int) -> dict[str, Any]:
     """Of one release: its distance, those of histograms by their bins, coverage, and how far the sum of all
     masses is from 1."""
     truth, inputs = pattern.masses(), len(pattern.bounds)
@@ -174,7 +175,7 @@ def coverage(model: PrivateGPDensity, pattern: Pattern, truth: Array) -> float:
     return float(np.mean((low <= mean) & (mean <= high)))
 
 
-Results = dict[str, list[dict[str, float | list[float]]]]
+Results = dict[str, list[dict[str, Any]]]
 
 
 def table(results: Results) -> str:

@@ -127,7 +127,7 @@ def test_a_delta_that_is_no_promise_is_refused(value):
 
 @pytest.mark.parametrize("budget", [(10**400, 0.01), (1.0, 10**400)])
 def test_integers_beyond_floats_are_refused_like_any_large_number(budget):
-    with pytest.raises(ValueError, match="must be a.*, got a huge number"):
+    with pytest.raises(ValueError, match=r"must be a.*, got a huge number"):
         check_budget(*budget)
 
 
