@@ -2,23 +2,27 @@
 
 Run as ``python -m benchmarks.density [SEEDS [FIRST]]``. Total variation distances are those of the masses of 64
 cells on a line and of 20 x 20 cells in a plane. The truth of a synthetic pattern is its distribution, and
-that of a real one are its points.
+that of a real one are its points. What every release showed is kept in ``benchmarks/measured``, and the
+table in docs/density.md is written from it.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from benchmarks.calibration_page import DOCS, filled
 from privgp import PrivateGPDensity
 from privgp.types import Array
 
+KEPT, PAGE = Path(__file__).resolve().parent / "measured" / "density.json", DOCS / "density.md"
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 CELLS = {1: 64, 2: 20}
 EPSILON = 1.0
@@ -124,8 +128,8 @@ def histogram(rng: np.random.Generator, points: Array, pattern: Pattern, bins: i
     return np.asarray(grid.ravel())
 
 
-def released(model: PrivateGPDensity, pattern: Pattern) -> Array:
-    """The masses of the cells by a release."""
+def released(model: PrivateGPDensity, pattern: Pattern) -> tuple[Array, float]:
+    """The masses of the cells by a release, and the sum of all before it is made 1."""
     inputs, cells = len(pattern.bounds), CELLS[len(pattern.bounds)]
     fine = FINE[inputs]
     axes = [low + (high - low) * (np.arange(fine) + 0.5) / fine for low, high in pattern.bounds]
@@ -135,33 +139,29 @@ def released(model: PrivateGPDensity, pattern: Pattern) -> Array:
     )
     masses = density.reshape((cells, fine // cells) * inputs)
     masses = masses.sum(axis=tuple(range(1, 2 * inputs, 2)))
-    return np.asarray((masses / masses.sum()).ravel())
+    volume = np.prod([(high - low) / fine for low, high in pattern.bounds])
+    return np.asarray((masses / masses.sum()).ravel()), float(masses.sum() * volume)
 
 
-def compare(pattern: Pattern, seeds: range) -> tuple[float, float, float, float]:
-    """Mean distances of the release and of the best histogram, coverage, and seconds per release."""
+def compare(pattern: Pattern, seed: int) -> dict[str, Any]:
+    """Of one release: its distance, those of histograms by their bins, coverage, and how far the sum of all
+    masses is from 1."""
     truth, inputs = pattern.masses(), len(pattern.bounds)
-    ours, covered, seconds = [], [], 0.0
-    rivals = np.zeros((len(seeds), len(HISTOGRAMS[inputs])))
-    for place, seed in enumerate(seeds):
-        rng = np.random.default_rng(1000 + seed)
-        points = pattern.draw(rng, pattern.count)
-        rivals[place] = [
-            np.mean([distance(histogram(rng, points, pattern, bins), truth) for _ in range(10)])
-            for bins in HISTOGRAMS[inputs]
-        ]
-        began = time.perf_counter()
-        model = PrivateGPDensity(x_bounds=pattern.bounds, epsilon=EPSILON, random_state=seed)
-        model.fit(points)
-        seconds += time.perf_counter() - began
-        ours.append(distance(released(model, pattern), truth))
-        covered.append(coverage(model, pattern, truth))
-    return (
-        float(np.mean(ours)),
-        float(rivals.mean(axis=0).min()),
-        float(np.mean(covered)),
-        seconds / len(seeds),
-    )
+    rng = np.random.default_rng(1000 + seed)
+    points = pattern.draw(rng, pattern.count)
+    rivals = [
+        float(np.mean([distance(histogram(rng, points, pattern, bins), truth) for _ in range(10)]))
+        for bins in HISTOGRAMS[inputs]
+    ]
+    model = PrivateGPDensity(x_bounds=pattern.bounds, epsilon=EPSILON, random_state=seed)
+    masses, whole = released(model.fit(points), pattern)
+    return {
+        "seed": seed,
+        "distance": distance(masses, truth),
+        "histograms": rivals,
+        "covered": coverage(model, pattern, truth),
+        "off": abs(whole - 1.0),
+    }
 
 
 def coverage(model: PrivateGPDensity, pattern: Pattern, truth: Array) -> float:
@@ -175,18 +175,36 @@ def coverage(model: PrivateGPDensity, pattern: Pattern, truth: Array) -> float:
     return float(np.mean((low <= mean) & (mean <= high)))
 
 
+Results = dict[str, list[dict[str, Any]]]
+
+
+def table(results: Results) -> str:
+    """Means over releases: histograms have the number of bins with the least mean."""
+    lines = [
+        "| points | number | privgp | best histogram | 90% intervals cover |",
+        "|---|---|---|---|---|",
+    ]
+    for pattern in PATTERNS:
+        each = results[pattern.name]
+        ours, covered = (np.mean([one[key] for one in each]) for key in ("distance", "covered"))
+        best = np.mean([one["histograms"] for one in each], axis=0).min()
+        numbers = f"{pattern.count:,} | {ours:.3f} | {best:.3f} | {covered:.0%}"
+        lines.append(f"| {pattern.name} | {numbers} |")
+    seeds = [int(one["seed"]) for one in each]
+    asked = f"python -m benchmarks.density {len(seeds)} {seeds[0]}"
+    return "\n".join([*lines, "", f"Means of {len(seeds)} releases of each (`{asked}`)."])
+
+
 def main() -> None:
     count, first = (int(each) for each in (*sys.argv[1:3], *("4", "0")[len(sys.argv) - 1 :]))
-    seeds = range(first, first + count)
-    print("| points | number | privgp | best histogram | 90% intervals cover | seconds |")
-    print("|---|---|---|---|---|---|")
-    for pattern in PATTERNS:
-        ours, rival, covered, seconds = compare(pattern, seeds)
-        print(
-            f"| {pattern.name} | {pattern.count:,} | {ours:.3f} | {rival:.3f} | {covered:.2f} |"
-            f" {seconds:.1f} |",
-            flush=True,
-        )
+    results: Results = {pattern.name: [] for pattern in PATTERNS}
+    for seed in range(first, first + count):
+        for pattern in PATTERNS:
+            results[pattern.name].append(compare(pattern, seed))
+        KEPT.write_text(json.dumps(results) + "\n", encoding="utf-8")
+        page = filled(PAGE.read_text("utf-8"), f"{table(results)}\n")
+        PAGE.write_text(page, encoding="utf-8")
+    print(table(results))
 
 
 if __name__ == "__main__":

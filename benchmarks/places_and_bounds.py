@@ -1,7 +1,9 @@
 """Private places beside two plain numbers, and bounds that are found beside good ones that are declared.
 
 ``python -m benchmarks.places_and_bounds [--releases N] [--first SEED] [--data FOLDER] [--only NAME ...]``
-prints tables of simulated (seeded) releases at epsilon 1, delta 1e-5. Places: the maps of
+prints tables of simulated (seeded) releases at epsilon 1, delta 1e-5, keeps their numbers in
+``benchmarks/measured`` and writes those of places into docs/private-inputs.md; what ``--only`` leaves out
+stays as it is known. Places: the maps of
 ``benchmarks.functions`` on a rectangle of latitude and longitude, records private, with ``columns`` that
 say what is a place and without. Bounds: sales and durations; a tenth of epsilon finds the bounds and the
 rest is for the release, against a release with all of it and the best declared bounds: of the round
@@ -12,21 +14,25 @@ releases. The error is that of held-out outputs as they are, beyond any bounds t
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from benchmarks.calibration_page import DOCS, filled
 from benchmarks.functions import BOUNDS, RANGE, TRUTHS, Truth
 from benchmarks.tasks import BESIDE
 from privgp import PrivateGPRegressor, private_bounds
 from privgp.models.bounds import bin_ends
 from privgp.types import Array
 
+KEPT = Path(__file__).resolve().parent / "measured"
 SEED = 90_000
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
 CORNER, DEGREES = (45.0, 8.0), (0.9, 1.28)  # of a rectangle that is square on the ground
@@ -71,7 +77,7 @@ class Skewed:
     output: str
     most: int = 3000
 
-    def errors(self, data: Path, seed: int) -> tuple[float, float, dict[float, float]]:
+    def errors(self, data: Path, seed: int) -> dict[str, Any]:
         """The RMSE with the upper bound that is found, this bound, and the RMSE by a declared one."""
         table = self.read(data)
         every = table[self.output].cast(pl.Float64).to_numpy()
@@ -86,7 +92,8 @@ class Skewed:
             return float(np.sqrt(np.mean((model.predict(X[:cut]) - y[:cut]) ** 2)))
 
         known = private_bounds(y[cut:], epsilon=0.1, low=0.0, random_state=seed).high
-        return error(known, 0.9), known, {high: error(high, 1.0) for high in round_bounds(every)}
+        declared = {str(high): error(high, 1.0) for high in round_bounds(every)}
+        return {"error": error(known, 0.9), "high": known, "declared": declared}
 
 
 def round_bounds(values: Array) -> list[float]:
@@ -110,6 +117,43 @@ TABLES = (
 )  # fmt: skip
 
 
+def table_of_places(results: dict[str, list[dict[str, list[float]]]]) -> str:
+    """Means over releases of every map: a place beside two plain numbers."""
+    lines = [
+        "| map | releases | RMSE of a place / of numbers | covered | by numbers | time / of numbers |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, each in results.items():
+        (error, covered, took), (error_2, covered_2, took_2) = (
+            np.mean([one[kind] for one in each], axis=0) for kind in ("place", "numbers")
+        )
+        ratio = f"{len(each)} | {error / error_2:.3f} | {covered:.0%} | {covered_2:.0%}"
+        lines.append(f"| {name} | {ratio} | {took / took_2:.2f} |")
+    return "\n".join(lines)
+
+
+def table_of_bounds(results: dict[str, list[dict[str, Any]]]) -> str:
+    """Errors with bounds that were found over those with the best declared ones."""
+    lines = [
+        "| output | releases | upper bounds found | best declared | RMSE found / best declared |",
+        "|---|---|---|---|---|",
+    ]
+    for name, each in results.items():
+        declared = {
+            float(high): np.mean([one["declared"][high] for one in each])
+            for high in each[0]["declared"]
+        }
+        best = min(declared, key=lambda high: declared[high])
+        found = ", ".join(f"{end:,.0f}" for end in sorted({one["high"] for one in each}))
+        ratio = np.mean([one["error"] for one in each]) / declared[best]
+        lines.append(f"| {name} | {len(each)} | {found} | {best:,.0f} | {ratio:.3f} |")
+    return "\n".join(lines)
+
+
+PAGES = {"places": (DOCS / "private-inputs.md",)}
+SHOWN: dict[str, Callable[[Any], str]] = {"places": table_of_places, "bounds": table_of_bounds}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--releases", type=int, default=5, help="per map and table")
@@ -120,34 +164,23 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.releases)
-
-    def asked(name: str) -> bool:
-        return not arguments.only or name.startswith(tuple(arguments.only))
-
-    print("| map | RMSE of a place / of numbers | covered | by numbers | time / of numbers |")
-    print("|---|---|---|---|---|")
-    for truth in (each for each in TRUTHS if each.columns == 2 and asked(each.name)):
-        each = [places(truth, seed) for seed in seeds]
-        (error, covered, took), (error_2, covered_2, took_2) = (
-            np.mean([one[name] for one in each], axis=0) for name in ("place", "numbers")
-        )
-        ratios = f"{error / error_2:.3f} | {covered:.3f} | {covered_2:.3f} | {took / took_2:.2f}"
-        print(f"| {truth.name} | {ratios} |", flush=True)
-    print(
-        "\n| table | RMSE with bounds found / best declared | bounds found | best declared | others |"
-    )
-    print("|---|---|---|---|---|")
-    for task in (each for each in TABLES if asked(each.name)):
-        tried = [task.errors(arguments.data, seed) for seed in seeds]
-        ours, ends = np.mean([one[0] for one in tried]), sorted({one[1] for one in tried})
-        declared = {high: np.mean([one[2][high] for one in tried]) for high in tried[0][2]}
-        best = min(declared, key=lambda high: declared[high])
-        others = [f"{high:,.0f} ({error / declared[best]:.3f})" for high, error in declared.items()]
-        found = ", ".join(f"{end:,.0f}" for end in ends)
-        print(
-            f"| {task.name} | {ours / declared[best]:.3f} | {found} | {best:,.0f} | {', '.join(others)} |",
-            flush=True,
-        )
+    maps = {each.name: partial(places, each) for each in TRUTHS if each.columns == 2}
+    skewed = {each.name: partial(each.errors, arguments.data) for each in TABLES}
+    for name, tasks in (("places", maps), ("bounds", skewed)):
+        kept = KEPT / f"{name}.json"
+        known = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+        results = {}
+        for task, measure in tasks.items():
+            if not arguments.only or task.startswith(tuple(arguments.only)):
+                results[task] = [measure(seed) for seed in seeds]
+            elif task in known:
+                results[task] = known[task]
+        if results != known:
+            kept.write_text(json.dumps(results) + "\n", encoding="utf-8")
+            print(SHOWN[name](results), flush=True)
+            for page in PAGES.get(name, ()):
+                shown = filled(page.read_text("utf-8"), f"{SHOWN[name](results)}\n")
+                page.write_text(shown, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -117,15 +117,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--releases", type=int, default=20, help="per function")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--only", nargs="+", help="names of functions")
+    parser.add_argument("--only", nargs="+", help="functions; others stay as known")
     parser.add_argument("--out", type=Path, default=KEPT / "questions.json")
     arguments = parser.parse_args()
-    results: dict[str, Any] = {}
     chosen = [each for each in truths() if not arguments.only or each.name in arguments.only]
+    known = json.loads(arguments.out.read_text("utf-8")) if arguments.out.exists() else {}
+    results: dict[str, Any] = {
+        each.name: [] if each in chosen else known[each.name]
+        for each in truths()
+        if each in chosen or each.name in known
+    }
     for seed in range(arguments.first, arguments.first + arguments.releases):
         for truth in chosen:
-            results.setdefault(truth.name, []).append(ask(truth, seed))
-            arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            results[truth.name].append(ask(truth, seed))
+    arguments.out.write_text(json.dumps(results) + "\n", encoding="utf-8")
     print(tables(results))
     if arguments.out == KEPT / "questions.json":
         PAGE.write_text(filled(PAGE.read_text("utf-8"), tables(results)), encoding="utf-8")

@@ -24,7 +24,7 @@ MOST_PLACES = 2**20  # of a grid in which bins are looked for
 LEAST_EXPOSED = 1e-3  # of the mean exposure of a bin
 LEAST_TOLD = 0.5  # points in a bin: fewer are not told from none
 REPLACED = 2.0  # counts that one replaced point changes, by 1 each
-NODES = (4, 2, 1, 1, 1)  # of Gauss-Legendre in either half of a bin, for one to five inputs
+NODES = (4, 3, 1, 1, 1)  # of Gauss-Legendre in either half of a bin, for one to five inputs
 
 
 def bins_per_input(bins: UserData, inputs: int, points: int, epsilon: float) -> int:
