@@ -16,7 +16,7 @@ from privgp.release.residuals import (
     DIRECTIONS,
     LIKELY,
     FirstStage,
-    _leading,
+    _main_directions,
     join,
     variance_after,
     variance_before,
@@ -134,13 +134,13 @@ def test_intervals_hold_skewed_outputs_of_many_rows():
     assert np.sqrt(np.mean((model.predict(x[:500]) - truth) ** 2)) < 0.02
 
 
-def test_leading_directions_are_those_of_the_whole_decomposition():
+def test_main_directions_directions_are_those_of_the_whole_decomposition():
     places = np.linspace(0.0, 1.0, 300)
     unit = 0.5 + 0.5 * np.exp(-np.abs(places[:, None] - places) / 0.3)
-    values, V = _leading(unit)
+    values, V = _main_directions(unit)
     assert_allclose(values, np.linalg.eigvalsh(unit)[-DIRECTIONS:], rtol=1e-4)
     assert_allclose(unit @ V[:, -3:], V[:, -3:] * values[-3:], atol=1e-6 * values[-1])
-    assert len(_leading(unit[:5, :5])[0]) == 5
+    assert len(_main_directions(unit[:5, :5])[0]) == 5
 
 
 def test_nodes_that_are_joined_carry_as_much():

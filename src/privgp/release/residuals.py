@@ -211,7 +211,7 @@ def join(
 
     """
     with one_thread():
-        values, V = _leading(unit)
+        values, V = _main_directions(unit)
         values, added = np.maximum(values, 0.0), add_rows(V, groups)
         apart = first - add_rows(second, groups)
         noise = first_std**2 + second_std**2 * np.bincount(groups)
@@ -235,7 +235,7 @@ def join(
     return Joined(found, math.sqrt(least), V @ (W * np.sqrt(np.maximum(left, 0.0))))
 
 
-def _leading(unit: Array) -> tuple[Array, Array]:
+def _main_directions(unit: Array) -> tuple[Array, Array]:
     """The largest eigenvalues of a covariance and their directions, (few,) and (measured, few), about as well as
     a few products tell: those of thousands of numbers take long."""
     Q = np.random.default_rng(0).standard_normal((len(unit), min(2 * DIRECTIONS, len(unit))))
