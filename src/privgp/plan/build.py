@@ -40,9 +40,8 @@ SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 # Up to this many rows each has its own weights in weighted sums: weights of parts had 6% more error in four
 # dimensions. Sums over cells lose nothing by parts.
 MOST_WEIGHED = 8192
-MOST_NODES = (
-    1500  # inputs that carry the function each, unless the budget can distinguish more cells
-)
+# Inputs that carry the function each, unless the budget can distinguish more cells.
+MOST_NODES = 1500
 # Whichever are more carry a function of one input where numbers are few. Maps keep all of their nodes:
 # with fewer, a border on a map had 20% more error.
 NODES_OF_A_LINE, NODES_PER_CELL = 48, 6
@@ -453,7 +452,7 @@ def functionals(
 # Prior stds as shares of the bounds' width: of the function and of its constant, and of the noise.
 SIGNAL_SHARE = 0.25
 NOISE_SHARE = 0.15
-# Of the logarithm of a rate about its level, and of that about the unit.
+# Stds of the logarithm of a rate about its level, and of that about the unit.
 RATE_STD, LEVEL_STD = 0.5, 1.5
 RANK_SHARES: tuple[float, ...] = (0.0, 0.4, 0.8)
 
