@@ -40,9 +40,8 @@ SEARCHED = 40  # up to this many numbers, groups of inputs are searched for
 # Up to this many rows each has its own weights in weighted sums: weights of parts had 6% more error in four
 # dimensions. Sums over cells lose nothing by parts.
 MOST_WEIGHED = 8192
-MOST_NODES = (
-    1500  # inputs that carry the function each, unless the budget can distinguish more cells
-)
+# Inputs that carry the function each, unless the budget can distinguish more cells.
+MOST_NODES = 1500
 # Whichever are more carry a function of one input where numbers are few. Maps keep all of their nodes:
 # with fewer, a border on a map had 20% more error.
 NODES_OF_A_LINE, NODES_PER_CELL = 48, 6
