@@ -174,7 +174,7 @@ def test_intervals_hold_skewed_outputs_of_many_rows():
     assert np.sqrt(np.mean((model.predict(x[:500]) - truth) ** 2)) < 0.02
 
 
-def test_main_directions_directions_are_those_of_the_whole_decomposition():
+def test_main_directions_are_those_of_the_whole_decomposition():
     places = np.linspace(0.0, 1.0, 300)
     unit = 0.5 + 0.5 * np.exp(-np.abs(places[:, None] - places) / 0.3)
     values, V = _main_directions(unit)
