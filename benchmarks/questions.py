@@ -23,7 +23,8 @@ from benchmarks.functions import BOUNDS, RANGE, TRUTHS, Truth
 from privgp import PrivateGPRegressor
 
 KEPT = Path(__file__).resolve().parent / "measured"
-CALIBRATED, WORST_PLACE = (0.85, 0.95), 0.75  # of pointwise intervals
+# Of pointwise intervals; with ten releases, the least share of many places is 0.6 to 0.7 where 0.9 is right.
+CALIBRATED, WORST_PLACE = (0.85, 0.95), 0.6
 SIDE, FINE = 5, 30  # districts along a side of a map, and points along a side of a district
 SEED = 70_000
 PAGE = DOCS / "averages.md"

@@ -76,7 +76,7 @@ def test_citi_bike_in_small():
     table = pl.read_csv(real_data("citibike_201706.csv.gz")).filter(pl.col("subscriber") == 1)
     X = table.select("start_lat", "start_lon", "end_lat", "end_lon").to_numpy()
     y = np.clip(table["duration_s"].to_numpy(), 0, 2000)
-    rmse, covered = trials(X, y, (0, 2000), 1.0, 0.01, 1, 2000, 1500)
+    rmse, covered = trials(X, y, (0, 2000), 1.0, 0.01, 2, 2000, 1500)
     assert rmse <= 380
     assert 0.85 <= covered <= 0.95
 
