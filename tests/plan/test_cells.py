@@ -164,3 +164,11 @@ def test_a_rough_function_of_many_rows_is_followed():
     assert np.sqrt(np.mean((model.predict(at) - truth) ** 2)) < 0.25
     low, high = model.interval(at)
     assert np.mean((low <= truth) & (truth <= high)) > 0.75
+
+
+@pytest.mark.parametrize("rows", [19_000, 60_000])
+def test_distinct_inputs_that_the_budget_can_distinguish_have_one_sum_each(rows):
+    """Searched for groups, there were at most 100 numbers however many rows there were."""
+    X = np.random.default_rng(0).integers(0, 15, (rows, 2)).astype(float)
+    plan = PrivateGPRegressor(y_bounds=(0, 1), epsilon=1.0, delta=1e-5).plan(X)
+    assert len(plan.strategy.matrix) == len(np.unique(X, axis=0)) == 225

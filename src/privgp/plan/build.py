@@ -336,11 +336,10 @@ def gather(
     own, repeats = question.weights_and_repeats(len(X), tally)
     rows *= effective_count(own, repeats) / repeats.sum()
     dimensions = X.shape[1] if question.inputs is None else question.inputs.dimensions
-    count = MOST_NODES
-    if not linear:
-        count = cell_count(rows, dimensions, budget.sum_variance(question))
-    most = NODES if tally is not None else len(inputs)  # that are searched for groups
-    if len(inputs) <= count or (count <= SEARCHED and len(inputs) <= most):
+    count = MOST_NODES if linear else cell_count(rows, dimensions, budget.sum_variance(question))
+    if len(inputs) <= count:
+        return Gathered(inputs, index, count, np.arange(len(inputs)))
+    if count <= SEARCHED and (tally is None or len(inputs) <= NODES):  # groups are searched for
         return Gathered(inputs, index, count)
     scales = spreads(seen) if question.inputs is None else question.inputs.scales(seen)
     made = Cells.of(seen, scales, count)
