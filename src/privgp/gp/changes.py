@@ -85,9 +85,8 @@ class Cell:
     def anywhere(self, rng: np.random.Generator) -> Change:
         """A change drawn evenly from between this one and its neighbours."""
         shift, octaves, angle = rng.random(len(self.apart)), rng.random(), rng.random()
-        return self._move(
-            self.apart * (shift - 0.5), self.octaves * (octaves - 0.5), self.angle * (angle - 0.5)
-        )
+        turned = self.octaves * (octaves - 0.5), self.angle * (angle - 0.5)
+        return self._move(self.apart * (shift - 0.5), *turned)
 
     def halves(self) -> list[Cell]:
         """The cells that it has if everything that varies in it is halved, together as likely as it."""

@@ -180,9 +180,8 @@ class FirstStage:
         product = float(moved @ c.mean_weights)  # the curve times the function
         unknown = float(pulled @ moved) - float(np.sum(np.square(c.half @ moved)))
         energy = (self.measured.energy or 0.0) - 2.0 * product + float(pulled @ curve)
-        return energy, math.hypot(
-            self.measured.energy_noise_std, 2.0 * math.sqrt(max(unknown, 0.0))
-        )
+        apart = 2.0 * math.sqrt(max(unknown, 0.0))
+        return energy, math.hypot(self.measured.energy_noise_std, apart)
 
     @property
     def _cut_off(self) -> Array:

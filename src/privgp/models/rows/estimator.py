@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeGuard
 
 from sklearn.base import clone
 
@@ -53,6 +53,11 @@ def aside_of(X: UserData, exposure: UserData, weights: UserData) -> Aside:
     """Exposures and sample weights, given or of a table in files."""
     given = Aside(exposure, weights)
     return X.choose_aside(given) if isinstance(X, FileInputs) else given
+
+
+def is_read_in_place(X: UserData, model: RowsModel) -> TypeGuard[FileInputs]:
+    """Whether X is a table in files, or in a database, of which sums alone are ever in memory."""
+    return isinstance(X, FileInputs) and X.stays(model)
 
 
 class RowsModel(Published):
@@ -284,7 +289,7 @@ class RowsModel(Published):
         self._check_weights(aside)
         names, asked = names_of(X), self
         rows: Given | Tallied
-        if isinstance(X, FileInputs) and X.stays(self):
+        if is_read_in_place(X, self):
             asked, rows = rows_in_place(self, X, groups, aside)
             return with_column_names(plan_for_rows(asked, rows), names)
         if isinstance(X, FileInputs):
@@ -301,7 +306,7 @@ class RowsModel(Published):
     ) -> Self:
         """Measure once, with noise, and learn from the measurement."""
         X = self._check_rows(X, y, groups, aside)
-        if isinstance(X, FileInputs) and X.stays(self):
+        if is_read_in_place(X, self):
             fit_in_place(self, X, y, groups, plan, aside)
             return self
         if isinstance(X, FileInputs):
@@ -325,7 +330,7 @@ class RowsModel(Published):
         X = self._check_rows(X, y, groups, aside)
         if len(self._alone()) > 1:
             check_names(self, column_names(y))
-        if isinstance(X, FileInputs) and X.stays(self):
+        if is_read_in_place(X, self):
             _, rows = rows_in_place(self, X, groups, aside)
             measure_tally(self, rows, X._seal(y, rows.source, self), budget)
             return self
