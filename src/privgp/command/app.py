@@ -45,11 +45,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 GROUPS = {
-    "audit": "Attack the guarantees, on public or simulated data, and see that they hold.",
-    "function": "One private function, kept by the custodian: create it, then ask it at any points.",
-    "ledger": "Budgets of datasets that cannot be overspent: open, show, verify and export them.",
-    "paths": "Sample paths of a posterior, whole records private, kept by the custodian.",
-    "search": "Choose hyperparameters among candidates without telling more than the budget allows.",
+    "audit": "Attack the guarantees on public or simulated data, to test whether they hold.",
+    "function": "Keep one private function: create it, then answer from it at any points.",
+    "ledger": "Track budgets that cannot be overspent: open, show, verify and export them.",
+    "paths": "Draw sample paths of a posterior, with whole records private.",
+    "search": "Choose hyperparameters among candidates, within a budget.",
 }
 
 

@@ -280,8 +280,8 @@ def check_decimals(source: Source) -> None:
     known = layout.decimal_comma is not None or layout.delimiter == ","
     if source.is_csv and not known:
         raise Refusal(
-            f"'{source.path}' does not show in public columns how its private numbers are "
-            "written: give --decimal-point or --decimal-comma."
+            f"The public columns of '{source.path}' do not show whether its private numbers have a "
+            "decimal point or a decimal comma: give --decimal-point or --decimal-comma."
         )
 
 
@@ -320,7 +320,10 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Array 
 def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.DataFrame:
     """Private cells as they stand, once the vault has read each. Whatever is wrong, and with whichever
     of them, the sentence is the same."""
-    sentence = f"The input columns of '{source.path}' must hold a value of their kind in every row."
+    sentence = (
+        f"The input columns of '{source.path}' must hold a value of their kind in every row, such as "
+        "12.5 for a number and 2025-12-31 for a date."
+    )
     with refuse_on(sentence, ValueError):
         seal_rows(frame, inputs)
     return frame.select(inputs.names)
