@@ -117,7 +117,7 @@ def _check_certificate(path: Path, public: str | None) -> str:
         path, lambda p: loads(p.read_text("utf-8")) if is_json else load(p).certificate()
     )
     if not isinstance(facts, dict):
-        raise Refusal(f"'{path}' is no certificate.")
+        raise Refusal(f"'{path}' is not a certificate.")
     stated = check_certificate(facts, public)
     spent = f"epsilon = {stated['epsilon']:g}, delta = {stated['delta']:g}"
     signed = f"Signed: entry {stated['entry']} of '{stated['dataset']}', {stated['at']}, {spent}."

@@ -166,7 +166,7 @@ def _check_complete(context: typer.Context, asked: o.ReleaseOptions, *, by_plan:
         if by_plan and name in OF_THE_TABLE:
             continue
         if by_plan and source is not None and source.name == "COMMANDLINE":
-            raise Refusal(f"{option} does not go with --plan, which says it already.")
+            raise Refusal(f"{option} does not go with --plan, which has it already.")
         if name == "bounds" and (asked.density or asked.classes):
             continue
         if not by_plan and name in NEEDED and value is None:

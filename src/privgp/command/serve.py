@@ -93,7 +93,7 @@ def _load(file: Path | None, given: dict[str, object]) -> Settings:
     from privgp.server.settings import Settings
 
     if file is not None and not file.is_file():
-        raise Refusal(f"--settings '{file}' is no file.")
+        raise Refusal(f"--settings '{file}' is not a file.")
     try:
         return Settings.load(file, **given)
     except ValidationError as problem:
@@ -101,4 +101,4 @@ def _load(file: Path | None, given: dict[str, object]) -> Settings:
         name = ".".join(map(str, first["loc"]))
         raise Refusal(f"The setting {name} is wrong: {first['msg'].lower()}.") from None
     except ValueError:
-        raise Refusal(f"--settings '{file}' is no TOML file.") from None
+        raise Refusal(f"--settings '{file}' is not a TOML file.") from None

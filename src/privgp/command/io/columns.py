@@ -89,7 +89,7 @@ def columns_from_options(
         if name not in inputs:
             raise Refusal(f"'{name}' is not among the --inputs, {list_names(inputs)}.")
         if mentioned.count(name) > 1:
-            raise Refusal(f"The column '{name}' is said to be two things.")
+            raise Refusal(f"The column '{name}' is given two kinds: leave one of them out.")
     return columns or None
 
 

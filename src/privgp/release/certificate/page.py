@@ -183,7 +183,7 @@ def _first_page(c: Facts) -> dict[str, object]:
     inputs, shown = _input_names(c) or "the inputs", data["released"]
     if name:
         units = f" (in {c['output']['units']})" if "units" in c["output"] else ""
-        shown = f"{shown}: how {name}{units} depends on {inputs}"
+        shown = f"{shown}: how {name}{units} depends on {and_last(inputs)}"
     unit = c["unit"].replace("output value", f"value of {name}") if name else c["unit"]
     return {
         "What was published": [
@@ -200,7 +200,8 @@ def _first_page(c: Facts) -> dict[str, object]:
         "Budget": _budget(c.get("ledger", {})),
         "How to verify": [
             c.get("plan") and f"If a plan was approved, its hash must be {c['plan']}.",
-            "privgp inspect FILE --certificate PAGE computes this page again from the published file.",
+            "privgp inspect FILE --certificate PAGE computes this page again from the published file, without what the "
+            "custodian filled in.",
             c.get("ledger")
             and f"privgp ledger verify --ledger ADDRESS --head {c['ledger']['head']} checks the charge.",
             "signature" in c.get("ledger", {})
@@ -215,6 +216,11 @@ def _first_page(c: Facts) -> dict[str, object]:
             if holder.get(key)
         },
     }
+
+
+def and_last(names: str) -> str:
+    """Names with "and" before the last one."""
+    return " and ".join(names.rsplit(", ", 1))
 
 
 def sentence(words: str) -> str:
