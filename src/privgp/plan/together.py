@@ -182,7 +182,7 @@ class PublicInputs:
 
     @classmethod
     def of_tally(cls, tally: Tally) -> PublicInputs:
-        """Many rows, whose people are told apart by a number each."""
+        """Many rows, whose people are distinguished by a number each."""
         people = None if tally.people is None else np.arange(tally.people)
         return cls(tally.coordinates, people, tally)
 

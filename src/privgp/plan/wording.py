@@ -160,7 +160,7 @@ def budget_advice(plan: Plan) -> list[str]:
 
 
 def bounds_advice(asked: Any) -> list[str]:
-    """A sentence about every pair of declared bounds that looks read off the data. It depends on the
+    """A sentence about every pair of declared bounds that looks read from the data. It depends on the
     declared numbers alone. ``asked``: the parameters of a plan."""
     pairs = [pair for own in asked.parts() for pair in own.outcome().bounds]
     told = [("y_bounds", pair) for pair in pairs if not are_round(*pair)]

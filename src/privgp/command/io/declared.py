@@ -63,7 +63,7 @@ class Numbers:
     estimator : str
         The name of the class that learns it.
     hides_inputs : str
-        The option by which inputs are private, too.
+        The option that makes inputs private as well.
     in_parts : bool
         Whether tables in several files are read in parts for it.
     numeric : bool
@@ -324,7 +324,7 @@ class Described(ReleaseOptions):
 
     @property
     def is_written_otherwise(self) -> bool:
-        """Whether a CSV file is said to be written otherwise than usual."""
+        """Whether a CSV file is declared to have an unusual format."""
         said = self.encoding, self.date_format
         return self.delimiter not in (None, ",") or bool(self.decimal_comma) or any(said)
 

@@ -121,7 +121,7 @@ FIRST_SHARE = 0.25
 REACH = 2.5  # stds of the outputs about the first curve
 # How many neighbouring sums the first stage adds up, few or many as they are, and the least that it has.
 ADDED, ADDED_OF_MANY, MANY, LEAST_ADDED = 4, 8, 400, 8
-LEAST = 1000.0  # people times epsilon: below it the first curve tells too little
+LEAST = 1000.0  # people times epsilon: below it the first curve reveals too little
 WORTH_A_PASS = 0.9  # error over that of one stage for which many rows are read once more
 QUANTILES = np.linspace(-1.5, 1.5, 7)  # of the prior of the scatter, in its stds
 
