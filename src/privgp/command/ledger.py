@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DATASET_HELP = "The dataset's name."
 RESERVE_HELP = "The part of epsilon kept for pure steps after the first Gaussian one."
-HEAD_HELP = "The head that a certificate names: the ledger must know it."
+HEAD_HELP = "The head that a certificate names: the ledger must contain it."
 KEY_HELP = (
     "The ledger's public key, .pem: every entry since the first signed one must be signed by it."
 )

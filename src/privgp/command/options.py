@@ -138,9 +138,7 @@ Law = Literal["auto", "gaussian", "laplace"]
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
 CERTIFICATE_HELP = "Also write what was guaranteed: .html or .json."
 Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
-HOLDER_HELP = (
-    "For the certificate: a JSON file of what only the data holder knows (see certificate)."
-)
+HOLDER_HELP = "For the certificate: a JSON file of what only the custodian knows (see certificate)."
 Holder = Annotated[Path | None, results(HOLDER_HELP, metavar="JSON")]
 NAME_HELP = "What the output is called on pictures and in the certificate. Default: its column."
 Name = Annotated[str | None, results(NAME_HELP, metavar="TEXT")]

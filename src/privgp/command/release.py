@@ -27,9 +27,7 @@ NEEDED = ("inputs", "bounds", "epsilon", "delta")
 LABELS = "; labels need --classes instead of --bounds"
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
-PLAN_HELP = (
-    "The .plan file that privgp plan wrote: it says all but --output and the format of the table."
-)
+PLAN_HELP = "The .plan file that privgp plan wrote: it states everything but --output and the format of the table."
 
 UPDATE_OUT_HELP = (
     "The .privgp file to write; it replaces FILE, which may be kept, and contains the inputs unless "
@@ -170,7 +168,7 @@ def _check_complete(context: typer.Context, asked: o.ReleaseOptions, *, by_plan:
         if by_plan and name in OF_THE_TABLE:
             continue
         if by_plan and source is not None and source.name == "COMMANDLINE":
-            raise Refusal(f"{option} does not go with --plan, which says it already.")
+            raise Refusal(f"{option} does not go with --plan, which states it already.")
         if name == "bounds" and (asked.density or asked.classes):
             continue
         if not by_plan and name in NEEDED and value is None:

@@ -67,7 +67,7 @@ LOSS_BOUNDS_HELP = "For regression: public bounds of one record's loss, clipped 
 METHOD_HELP = "measured is private in the worst case, kusner under the assumption of its paper."
 STATE_HELP = "A file from which a stopped search continues without spending again."
 ACQUISITION_HELP = "How the next setting is chosen."
-PLAN_HELP = "Only say what the budget buys; spends nothing."
+PLAN_HELP = "Only show what the budget buys; spends nothing."
 
 Estimator = Literal["svm", "ridge", "knn", "random-forest"]
 Task = Literal["classification", "regression"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 WILDCARDS = ("0.0.0.0", "::")
 DATA_HELP = (
-    "The folder of the private tables and of the SQLite ledger; made if it is not there. "
+    "The folder of the private tables and of the SQLite ledger; created if it does not exist. "
     "Default: privgp-server."
 )
 LEDGER_HELP = "The address of the ledger in the place of a file in the folder: postgresql://…"

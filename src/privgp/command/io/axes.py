@@ -249,7 +249,7 @@ def _axis(column: Column, name: str, said: str, count: int) -> Array:
         raise Refusal(GRID_FORM) from None
     if column.apart == "|":
         if np.any(ends > single.ends(ends[:, None])[0, 1]):
-            raise Refusal(f"--grid-bounds has a level of '{name}' that the release does not know.")
+            raise Refusal(f"--grid-bounds has a level of '{name}' that is not in the release.")
         return np.asarray(ends)
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise Refusal(GRID_FORM)
