@@ -18,11 +18,11 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.release.release import Release
 from privgp.tables.cells import Kinds
 from privgp.tables.dates import days_of, instants
-from privgp.tables.kinds import Column, Number
+from privgp.tables.kinds import KINDS, Column, Number
 from privgp.tables.parser import list_names
 from privgp.types import Array, Cells
 
-LEVELLED = ("category", "boolean")
+LEVELLED = [name for name, kind in KINDS.items() if kind.apart == "|"]
 MOST_POINTS, MOST_VALUES, LONGEST_SPACE = 100_000, 1000, 2000
 MOST_GRID_POINTS = 1_000_000
 POINTS = 100  # along an input, where --grid does not say
