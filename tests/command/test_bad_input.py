@@ -47,7 +47,7 @@ BAD_TABLES = {
     "header only": ("age,bmi,cost\n", "no rows"),
     "missing column": (CELLS.replace("bmi", "weight"), "'age', 'weight' and 'cost'"),
     "duplicate input": (CELLS.replace("age,bmi", "bmi,bmi").replace("cost", "age"), "2 columns"),
-    "another case": (CELLS.replace("age,bmi", "Age,BMI"), "write 'Age', as it does"),
+    "another case": (CELLS.replace("age,bmi", "Age,BMI"), "but one named 'Age'"),
     "text in an input": (CELLS.replace("22.5", "tall"), "row 2"),
     "empty input": (CELLS.replace("22.5", ""), "no value in row 2"),
     "blank input": (CELLS.replace("22.5", "  "), "no value in row 2"),

@@ -45,11 +45,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (bounds, plan, release, update, predict, inspect, certificate, demo, serve)
-AUDIT = "Attack the guarantees, on public or simulated data, and see that they hold."
-FUNCTION = "One private function, kept by the custodian: create it, then ask it at any points."
-LEDGER = "Budgets of datasets that cannot be overspent: open, show, verify and export them."
-PATHS = "Sample paths of a posterior, whole records private, kept by the custodian."
-SEARCH = "Choose hyperparameters among candidates without revealing more than the budget allows."
+AUDIT = "Attack the guarantees on public or simulated data, to test whether they hold."
+FUNCTION = "Keep one private function: create it, then answer from it at any points."
+LEDGER = "Track budgets that cannot be overspent: open, show, verify and export them."
+PATHS = "Draw sample paths of a posterior, with whole records private."
+SEARCH = "Choose hyperparameters among candidates, within a budget."
 
 
 RELEASE = "--inputs age --output cost --bounds 0 3000 --epsilon 1 --delta 1e-5"

@@ -145,7 +145,7 @@ def test_releases_of_every_kind_are_updated_and_refined(kind: str, tmp_path: Pat
     model = privgp.load(tmp_path / "3.privgp")
     assert [each.batch for each in model._released.spent] == [0, 1, 0]
     assert 1.0 < model.guarantee_.epsilon <= 1.5
-    assert ("publish it only if these may be public" in done.out) == ("records" not in kind)
+    assert ("Publish it only if these columns may be public" in done.out) == ("records" not in kind)
 
 
 def test_private_kinds_may_have_other_names_in_the_table_of_an_update(tmp_path: Path) -> None:

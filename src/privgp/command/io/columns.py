@@ -76,7 +76,7 @@ def columns_from_options(inputs: Sequence[str], asked: ReleaseOptions) -> Column
         if name not in inputs:
             raise Refusal(f"'{name}' is not among the --inputs, {list_names(inputs)}.")
         if mentioned.count(name) > 1:
-            raise Refusal(f"The column '{name}' is said to be two things.")
+            raise Refusal(f"The column '{name}' is given two kinds: leave one of them out.")
     return columns or None
 
 
@@ -274,8 +274,8 @@ def check_decimals(source: Source) -> None:
     known = layout.decimal_comma is not None or layout.delimiter == ","
     if source.is_csv and not known:
         raise Refusal(
-            f"'{source.path}' does not show in public columns how its private numbers are "
-            "written: give --decimal-point or --decimal-comma."
+            f"The public columns of '{source.path}' do not show whether its private numbers have a "
+            "decimal point or a decimal comma: give --decimal-point or --decimal-comma."
         )
 
 
@@ -314,7 +314,10 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Array 
 def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.DataFrame:
     """Private cells as they stand, once the vault has read each. Whatever is wrong, and with whichever
     of them, the sentence is the same."""
-    sentence = f"The input columns of '{source.path}' must hold a value of their kind in every row."
+    sentence = (
+        f"The input columns of '{source.path}' must hold a value of their kind in every row, such as "
+        "12.5 for a number and 2025-12-31 for a date."
+    )
     with refuse_on(sentence, ValueError):
         seal_rows(frame, inputs)
     return frame.select(inputs.names)

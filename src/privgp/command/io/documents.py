@@ -77,8 +77,8 @@ class ReleaseDocument:
             release.guarantee.describe(),
             "",
             *describe_spendings(release.spent),
-            f"Inputs: {inputs}; the file contains {'none' if hidden else 'their values'}.",
-            *([f"They have {'; '.join(reach)}."] if reach else []),
+            f"Inputs: {inputs}. The file contains {'no input' if hidden else 'their values'}.",
+            *([f"Range of the inputs: {'; '.join(reach)}."] if reach else []),
             *([] if name is None else [f"Output: {output_title(name)}."]),
             *answers.describe_fit(),
             "",
@@ -167,10 +167,10 @@ def open_document(path: Path) -> ReleaseDocument | PlanDocument:
 
 
 BLOCK = 4096
-ERROR_BARS = "Intervals: 'privgp predict' gives those of the function; with --observation, those of new outputs."
+ERROR_BARS = "Intervals: 'privgp predict' gives intervals of the function, and with --observation those of new outputs."
 LABEL_BARS = "Intervals: 'privgp predict' gives the probability of every class with its interval."
 NO_OBSERVATION = (
-    "--observation does not go with labels: the probability of a class is that of a new label."
+    "--observation cannot be used with labels: their probability already describes a new label."
 )
 
 

@@ -82,11 +82,11 @@ class Results:
 def contains(request: Request) -> str:
     if request.inputs_are_private:
         return NOTICE_RECORDS
-    what = "inputs" if request.inducing is None else "centres or values of inputs"
+    what = "values" if request.inducing is None else "values, or means of values,"
     table = shown_name(request.data)
     return (
-        f"The file contains {what}, {list_names(request.input_names)}, of rows of {table}: "
-        "publish it only if these may be public, and none was computed from the output."
+        f"The file contains {what} of {list_names(request.input_names)} from {table}. Publish it only "
+        "if these columns may be public and none of them was computed from the output."
     )
 
 
