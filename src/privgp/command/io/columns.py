@@ -5,6 +5,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -106,12 +107,19 @@ def levels_of(columns: Inputs | ColumnKinds | None) -> dict[str, list[str]]:
     }
 
 
-def kinds_by_name(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
-    """What the columns of these names are, which replace those in the model's file."""
+def with_names(inputs: Inputs | None, names: Sequence[str]) -> Inputs | None:
+    """What a model's file says of its inputs, under the names that they have in a table."""
     if inputs is None:
         return None
-    known = kinds_of(inputs)
-    return dict(zip(names, (known[name] for name in inputs.names), strict=True))
+    here = iter(names)
+    return Inputs(
+        tuple(replace(c, names=tuple(islice(here, c.name_count))) for c in inputs.columns)
+    )
+
+
+def kinds_by_name(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
+    """The kinds of these columns; None where all are numbers."""
+    return None if inputs is None else kinds_of(with_names(inputs, names))
 
 
 def bounds_by_name(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, str]]:

@@ -170,7 +170,7 @@ class Private:
             shares = None if given is None else check_output_shares(given, count)
         return {"y_bounds": tuple(self.bounds), "shares": shares}
 
-    def values(
+    def private_values(
         self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
     ) -> PrivateValues:
         """The private values, None of points. ``choice``: what else the column may hold."""

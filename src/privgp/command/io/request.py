@@ -159,7 +159,7 @@ class Readable(Described):
         if self.outcome.is_numeric:
             check_decimals(source)
         X, people = self._inputs_and_people(frame)
-        return X, people, self.outcome.values(frame, names, source, self.about_labels)
+        return X, people, self.outcome.private_values(frame, names, source, self.about_labels)
 
     def _check_one_output(self) -> None:
         """Refuse the names of several columns where there is one output."""
