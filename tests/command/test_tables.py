@@ -331,7 +331,7 @@ def test_a_grid_covers_the_range_of_the_data(published: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--grid", "3", "-o", "g.nc", "--grid-bounds", "region=west"], "does not know"),
+        (["--grid", "3", "-o", "g.nc", "--grid-bounds", "region=west"], "is not in the release"),
         (["--grid", "200", "-o", "g.csv"], "more than 1,000,000"),
         (["-o", "g.csv"], "Missing: --out for the results together with NEW"),
         (["t.csv", "-o", "g.nc"], "holds a grid"),
@@ -353,7 +353,7 @@ def test_what_a_grid_cannot_be(
 def test_an_unknown_level_is_told(published: Path, tmp_path: Path) -> None:
     TABLE.head(2).with_columns(region=pl.lit("west")).write_csv(tmp_path / "new.csv")
     told = run("predict", published, tmp_path / "new.csv", "-o", tmp_path / "p.csv").out
-    assert "2 rows have a level that the release does not know" in told
+    assert "2 rows have a level that is not in the release" in told
 
 
 def test_the_name_and_the_units_stand_everywhere(published: Path, tmp_path: Path) -> None:

@@ -99,11 +99,11 @@ def trade_off(
     given = {**vars(asked), "inputs": asked.inputs or "x", "mechanism": law}
     request = Request(data=data or Path(), output=None, about_missing=FILL_IN, **given)
     request.check()
-    X, people = _public(request, made_up=data is None)
+    X, people = _public(request, simulated=data is None)
     with _show_progress() as telling, public_computation():
         telling(0.0, "planning")
         if mechanism == "function":
-            attacked: tuple[object, ...] = (_function(request, made_up=data is None), X)
+            attacked: tuple[object, ...] = (_function(request, simulated=data is None), X)
         elif mechanism == "paths":
             attacked = (_paths(request, len(X)), *_worst_datasets(X, request.bounds))
         elif mechanism in SEARCHES:
@@ -201,11 +201,11 @@ def _estimator(request: Request, mechanism: str) -> Published:
     return model
 
 
-def _function(request: Request, *, made_up: bool) -> PrivateFunction:
+def _function(request: Request, *, simulated: bool) -> PrivateFunction:
     from privgp.command.io.kernel_text import read_kernel
     from privgp.models.function.estimator import PrivateFunction
 
-    if request.kernel is None and not made_up:
+    if request.kernel is None and not simulated:
         raise Refusal("--mechanism function needs a --kernel for the inputs of DATA.")
     return PrivateFunction(
         read_kernel(request.kernel or FUNCTION_KERNEL),
@@ -256,11 +256,11 @@ def _search(request: Request, mechanism: str) -> PrivateBayesSearchCV | PrivateG
     return PrivateGridSearchCV(DummyClassifier(), settings, method=mechanism, **budget)
 
 
-def _public(request: Request, *, made_up: bool) -> tuple[Array, Cells | None]:
+def _public(request: Request, *, simulated: bool) -> tuple[Array, Cells | None]:
     """The public inputs of the table, or simulated ones; and person identifiers."""
     import numpy as np
 
-    if made_up:
+    if simulated:
         return np.linspace(0.0, 1.0, 30)[:, None], None
     X, people = request.public_columns()
     return X.to_numpy().astype(np.float64), people

@@ -80,7 +80,7 @@ def create(
         warn(
             [
                 f"the std of the noise, {function.noise_std_:.4g}, is more than the width of the bounds, "
-                f"{high - low:.4g}: answers will say next to nothing. Compare privgp release."
+                f"{high - low:.4g}: answers will be little but noise. Compare privgp release."
             ]
         )
     charge.note(data)

@@ -70,8 +70,8 @@ def plan(
     o.check_density(context, asked)
     request = Request(data=data, output=output, scheduler=scheduler, **vars(asked))
     request.check()
-    if for_error is not None:
-        request.outcome.check_single_error()
+    if for_error is not None and request.outcome.is_several:
+        raise Refusal("--for-error is for one output: give --epsilon.")
     with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
         (rows, people), exposure = request.public_rows(), request.exposures()

@@ -365,7 +365,7 @@ def _draw(
 
 
 def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
-    """A sentence about rows whose category has a level that the release does not know."""
+    """A sentence about rows whose category has a level that is not in the release."""
     if inputs is None:
         return []
     from privgp.plan.inputs.inputs import unknown_rows
@@ -374,8 +374,8 @@ def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
     if not rows:
         return []
     return [
-        f"{plural(rows, 'row')} {'has' if rows == 1 else 'have'} a level that the release does not "
-        "know: what is predicted there is what its levels have in common."
+        f"{plural(rows, 'row')} {'has' if rows == 1 else 'have'} a level that is not in the release: "
+        "the prediction there is what all levels have in common."
     ]
 
 

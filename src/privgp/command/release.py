@@ -75,7 +75,9 @@ def release(
         request = PlannedRequest.of(plan, **{name: given[name] for name in UNPLANNED})
     request.outcome.check_output(output)
     request.check()
-    results = Results(out, files, *request.outcome.title(name, units), read_holder(holder))
+    if not request.outcome.has_column:
+        name, units = name or "points", units or "per unit"
+    results = Results(out, files, name, units, read_holder(holder))
     results.check_output_names(request)
 
     def warnings(model: Published) -> list[str]:

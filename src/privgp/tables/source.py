@@ -163,7 +163,9 @@ def _columns_there(source: Source, wanted: Sequence[str]) -> str:
     # words: it has one if some of the columns are there.
     named = any(name in source.names for name in wanted)
     if source.is_csv and (not named or any(map(_begins_as_number, source.names))):
-        return ": its first line must name the columns."
+        return (
+            ": its first line must name the columns; check that line and the spelling of the name."
+        )
     return f": it has {list_names(source.names)}."
 
 

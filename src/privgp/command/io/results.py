@@ -91,7 +91,7 @@ def contains(request: Request) -> str:
 
 
 def read_holder(path: Path | None) -> dict[str, str] | None:
-    """What only the data holder knows, from a JSON file."""
+    """What only the custodian knows, from a JSON file."""
     if path is None:
         return None
     form = "must be a JSON object, such as privgp certificate writes to be filled in."
@@ -106,7 +106,7 @@ def read_holder(path: Path | None) -> dict[str, str] | None:
 
 
 def write_template(path: Path) -> None:
-    """A JSON file with every field that only the data holder can fill in."""
+    """A JSON file with every field that only the custodian can fill in."""
     write_json(path, holder_fields(None))
 
 
