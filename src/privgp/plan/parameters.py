@@ -470,7 +470,7 @@ def bounds_advice(asked: Parameters) -> list[str]:
         told += [("x_bounds", (low, high)) for low, high in np.reshape(asked.x_bounds, (-1, 2))]
     numbers = [f"{name} {a:.12g} and {b:.12g}" for name, (a, b) in told if not are_round(a, b)]
     return [
-        f"The {each} look read off the data, which tells private values: declare round numbers that are "
-        "known without looking."
+        f"The {each} look as if they were read from the data, which would reveal private values: declare "
+        "round numbers that are known without looking."
         for each in (*numbers, *odd)
     ]

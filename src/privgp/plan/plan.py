@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOTICE = (
-    "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
-    "public. Publish it only if no column of X is private, nor computed from a private one."
+    "The file contains the inputs in the rows of X, or inducing inputs, which count as public. "
+    "Publish it only if no column of X is private or was computed from a private one."
 )
 OTHER_NOISE = "plan holds other noise than its budget asks for. Nothing was spent."
 JSON = "plan.json"

@@ -23,8 +23,8 @@ def describe(plan: Plan) -> str:
     if len(plan.parts) == 1 and plan.parts[0].learns:
         least, most = plan.parts[0].error_range()
         unknown = (
-            f"It is {least:.4g} to {most:.4g} for 90% of plausible functions: how rough the function is, "
-            "and whether it changes abruptly, is not known before measuring.\n"
+            f"It is {least:.4g} to {most:.4g} for 90% of plausible functions, because it is not known before "
+            "measuring how rough the function is and whether it changes abruptly.\n"
         )
         rough = rough_error(plan.parts[0])
         if rough is not None:
@@ -85,7 +85,7 @@ def _scales_of(part: Part) -> str:
         ]
     if not told or len(scales) > MOST_SCALES:
         return ""
-    return f" (which change over about {', '.join(told)}, or over a quarter to twice that)"
+    return f" (lengthscales from a quarter to twice {', '.join(told)})"
 
 
 def _describe_stages(part: Part) -> str:
@@ -98,9 +98,9 @@ def _describe_stages(part: Part) -> str:
         f", neighbours added up to {len(set(groups))}" if (groups := part.residuals.groups) else ""
     )
     return (
-        f"Two stages: {first} measures these sums{added}; {second} measures the sums of what "
-        f"outputs are above or below the curve learned from them, clipped to {part.residuals.reach:g} "
-        "learned stds. The expected error is an average over how much outputs scatter.\n"
+        f"Two stages: {first} measures these sums{added}. Then {second} measures how far outputs lie "
+        f"above or below the curve learned from them, clipped to {part.residuals.reach:g} learned "
+        "standard deviations. The expected error is an average over how much outputs scatter.\n"
     )
 
 

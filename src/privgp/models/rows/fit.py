@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 BY_NAME = Parameter.KEYWORD_ONLY
 Method = TypeVar("Method", bound=Callable[..., Any])
 OTHER = (
-    "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again. "
-    "Nothing was spent."
+    "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again "
+    "with the same rows and options. Nothing was spent."
 )
 
 

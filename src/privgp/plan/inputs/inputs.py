@@ -304,7 +304,7 @@ def _declarations(declared: object, table: Table) -> dict[str, tuple[tuple[str, 
             raise ValueError(f"columns must name one of {listed} for {key!r}, got {said!r}.")
         for name in names:
             if name not in table.names:
-                raise ValueError(f"columns has {name!r}, which is no column of X.")
+                raise ValueError(f"columns has {name!r}, which is not a column of X.")
             if name in asked:
                 raise ValueError(f"columns has {name!r} twice.")
             asked[name] = names, kind, option
