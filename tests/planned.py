@@ -36,9 +36,7 @@ def start(test: pytest.Item) -> None:
     global _remembers
     patches = "monkeypatch" in getattr(test, "fixturenames", ())
     anew = test.nodeid.startswith(ANEW) and not test.nodeid.startswith(ATTACKS)
-    _remembers = not anew and (
-        not patches or test.nodeid.startswith("tests/test_docs.py")
-    )
+    _remembers = not anew and (not patches or test.nodeid.startswith("tests/test_docs.py"))
 
 
 def install() -> None:
