@@ -326,7 +326,7 @@ def test_rows_that_change_between_two_stages_count_as_spent(data):
     assert model.guarantee_.epsilon == 1.0
 
 
-@pytest.mark.filterwarnings("ignore:The file contains inputs")
+@pytest.mark.filterwarnings("ignore:The file contains the inputs")
 def test_a_plan_of_two_stages_is_saved_and_carried_out(data, tmp_path):
     X, y = data[["a", "b"]], data["y"].to_numpy()
     model = PrivateGPRegressor(y_bounds=(-1, 2), residuals="always", **SETTINGS)
