@@ -322,7 +322,7 @@ class Mixture:
         out = np.array([self._find(first + level * inside, *ends) for level in levels])
         if np.all(inside > LEAST_INSIDE):
             return out
-        # where next to nothing of the mixture lies inside, rounding would decide
+        # where almost no part of the mixture lies inside, rounding would decide
         return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
 
     def above_within(self, value: float, low: float, high: float) -> Array:
