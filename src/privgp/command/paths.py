@@ -221,7 +221,7 @@ def excursion(
     from privgp.command.io.results import picture_lines, write_picture, write_table
     from privgp.command.io.states import answers, guard_answers
     from privgp.models.paths import check_vote
-    from privgp.models.spending import names_of
+    from privgp.models.published import names_of
 
     if plot is not None and len(names) > 2:
         raise Refusal("--plot draws one or two inputs.")

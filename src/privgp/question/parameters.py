@@ -173,7 +173,7 @@ TABLE = (
               Span(LEAST_SHARE, 1.0 - LEAST_SHARE), (CLASSIFIER,), metavar="SHARE", served="plan"),
     Parameter("mechanism", "The noise distribution. auto takes the one with the smaller expected error.", "auto",
               Choice(("auto", "gaussian", "laplace")), served="plan"),
-    Parameter("likelihood", "Whether outputs are numbers (gaussian) or counts (poisson). Of counts the rate is released.",
+    Parameter("likelihood", "Whether outputs are numbers (gaussian) or counts (poisson). For counts, the rate is released.",
               "gaussian", Choice(("gaussian", "poisson")), (REGRESSOR,), served="dataset"),
     Parameter("max_change", "How much one person can change one output, such as 1 for a count of people. "
               "Default: from one bound to the other.", None, Span(), (REGRESSOR,), panel="Privacy",

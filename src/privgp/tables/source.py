@@ -148,7 +148,11 @@ def check_columns(source: Source, wanted: Sequence[str]) -> None:
         count = source.names.count(name)
         if count == 0:
             near = [each for each in source.names if each.strip().casefold() == name.casefold()]
-            hint = f", but one named '{near[0]}': write the name exactly like that." if near else _columns_there(source, wanted)
+            hint = (
+                f", but one named '{near[0]}': write the name exactly like that."
+                if near
+                else _columns_there(source, wanted)
+            )
             raise TableError(f"'{source.path}' has no column '{name}'{hint}")
         if count > 1:
             raise TableError(f"'{source.path}' has {count} columns named '{name}': rename them.")

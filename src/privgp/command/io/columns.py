@@ -16,7 +16,7 @@ from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
 from privgp.command.io.screen import Step
 from privgp.command.options import ReleaseOptions
-from privgp.models.spending import names_of
+from privgp.models.published import names_of
 from privgp.plan.inputs.inputs import Inputs, list_columns
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns

@@ -27,17 +27,20 @@ from privgp.command.options import Charge, ReleaseOptions
 from privgp.models.published import MISSING
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.tables import in_order
-from privgp.plan.inputs.arguments import (
+from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.plan import Plan
+from privgp.question.outcomes import Label, Number, Outcome, Presence, check_classes
+from privgp.question.rules import (
+    LABELS,
+    ONE,
+    SEVERAL,
     AnyBounds,
     are_several,
     check_bounds,
     check_output_shares,
+    check_rules,
     output_bounds,
 )
-from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.plan import Plan
-from privgp.question.outcomes import Label, Number, Outcome, Presence, check_classes
-from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.tables.cells import Kinds
 from privgp.tables.kinds import ColumnKinds
 from privgp.tables.source import Source

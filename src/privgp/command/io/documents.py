@@ -27,8 +27,8 @@ from privgp.plan.plan import Plan, load_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, plan_page, plan_statement
 from privgp.release.certificate.wording import output_title
+from privgp.release.parts import describe_spendings
 from privgp.release.release import Release
-from privgp.release.spendings import describe_spendings
 from privgp.tables.parser import list_names
 from privgp.types import Array
 

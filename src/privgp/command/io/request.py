@@ -30,9 +30,8 @@ from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.fit import with_column_names
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.parameters import MadeFor, Parameters
-from privgp.plan.plan import Plan, load_plan, output_columns
-from privgp.plan.wording import bounds_advice, budget_advice
+from privgp.plan.parameters import MadeFor, Parameters, bounds_advice
+from privgp.plan.plan import Plan, budget_advice, load_plan, output_columns
 from privgp.privacy.budget import check_budget
 from privgp.question.outcomes import BY_LIKELIHOOD, POINTS, Label, Presence
 from privgp.question.parameters import check_values

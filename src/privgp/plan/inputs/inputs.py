@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.registry import parts
-from privgp.plan.inputs.arguments import check_bounds
+from privgp.question.rules import check_bounds
 from privgp.tables.kinds import KINDS, Column, Number, level, levels_of
 from privgp.tables.table import Table, cells_without_value, holds_others, kind_of
 from privgp.tables.texts import ISO_DATE, disguise_of
