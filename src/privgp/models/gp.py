@@ -293,7 +293,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         observation : bool
             Whether intervals are those of new values of numbers and counts, not of their means.
         simultaneous : bool
-            Whether intervals hold the function at all rows at once.
+            Whether intervals contain the function at all rows at once.
 
         Returns
         -------
@@ -317,7 +317,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         coverage : float
             The probability of every interval.
         simultaneous : bool
-            Whether intervals hold the function at all rows at once.
+            Whether intervals contain the function at all rows at once.
 
         Returns
         -------

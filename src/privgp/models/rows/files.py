@@ -251,7 +251,7 @@ class FileColumns(Mapping[str, Any]):
         if people not in (None, model.groups):
             raise ValueError(
                 f"the table was opened with the people in {people!r}: give groups={people!r} to the "
-                "model, too."
+                "model as well."
             )
         names = [*model._outcomes_by_name()]
         columns = names if isinstance(model.outcomes, Mapping) else _only(table)
