@@ -160,7 +160,7 @@ def predict(
     form: o.TableForm,
     data: o.OptionalData = None,
 ) -> None:
-    """Predict from a release: the table with further columns mean, std, low and high; of labels, the
+    """Predict from a release: the table with further columns mean, std, low, high and near_data; of labels, the
     most probable one and the probability of each with its interval. For a release that protects whole
     records these columns alone, unless you say --keep. Free, as often as you like."""
     files = [(asked.out, (*NEW_TABLES, *GRIDDED)), (asked.plot, PICTURES), (asked.page, PAGES)]
@@ -230,8 +230,6 @@ def _write_predictions(
         names = {name: f"predicted_{name}" if taken else name for name in predicted}
         values = {names[name]: column for name, column in predicted.items()}
         mapped = {shown: names[column] for shown, column in answers.map_columns().items()}
-        if lattice is not None or out.suffix in MAPPED:
-            values |= answers.near_data(X)
         frame = DataFrame({**whole.to_dict(), **values})
         if lattice is not None and out.suffix in GRIDDED:
             columns = write_grid(answers.release, lattice, values, out, mapped, contours)

@@ -93,6 +93,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     shares : sequence of float, optional
         One positive number per outcome: the noise of an outcome, relative to its bounds, is
         proportional to one over its share. None: equal.
+    max_weight : float, optional
+        With ``protect="records"`` and sample weights: the largest weight that counts, declared without
+        looking at the data. Larger ones are lowered to it.
     ledger : Account, optional
         The account of these data, which every fit charges before it draws.
     random_state : int, optional
@@ -120,6 +123,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     hyperparameters: str = "learned"
     mechanism: str = "auto"
     shares: Sequence[float] | None = None
+    max_weight: float | None = None
     ledger: Account | None = None
     random_state: RandomState = None
 
@@ -564,10 +568,10 @@ class PrivateColumns:
     def beside(
         self, model: PrivateGP, given: Columns, names: Sequence[str], weights: UserData
     ) -> Beside:
-        """Nothing is public beside private records."""
-        weighed = None if weights is None else GIVEN
+        """Nothing is public beside private records, whose weights are for the vault alone."""
+        weighed = None if weights is None or model.max_weight is not None else GIVEN
         check_rules({"protect": model.protect, "sample_weight": weighed}, ONE)
-        return Beside()
+        return Beside(of_records=weights)
 
     def rows_to_plan(
         self, model: PrivateGP, X: UserData, groups: UserData, beside: Beside

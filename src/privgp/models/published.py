@@ -39,6 +39,10 @@ RESIDUALS = (
     "ones, each distance clipped to a width that was learned from them too"
 )
 MISSING = "which rows have a missing value is public: these rows were left out"
+OF_WEIGHTS = (
+    "the weight of a record is protected with it, and the largest weight that counts was chosen without "
+    "looking at the weights"
+)
 EXPOSURES = "the exposures are public, and were not computed from the counts"
 
 
@@ -86,7 +90,9 @@ def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
     else:
         protected, assumptions = unit.limit_change(told, plan.parts[0].max_change)
     counted = not unit.private_inputs and any(part.outcome.has_rate for part in plan.parts)
-    return protected, (*assumptions, *((EXPOSURES,) if counted else ()))
+    weighed = unit.private_inputs and any(part.strategy.weighted for part in plan.parts)
+    more = (*((EXPOSURES,) if counted else ()), *((OF_WEIGHTS,) if weighed else ()))
+    return protected, (*assumptions, *more)
 
 
 def _limits_of_several(plan: Plan, unit: Unit, told: Wording) -> tuple[Protected, tuple[str, ...]]:

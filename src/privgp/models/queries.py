@@ -16,6 +16,7 @@ from privgp.models.rows.tables import rows_at
 from privgp.privacy.guarantee import facts_table
 from privgp.release.queries.areas import LEAST_POINTS, MOST_POINTS, Areas, Plane, Polygons
 from privgp.release.queries.averages import Average, average
+from privgp.release.queries.nearness import NEAR_DATA, near_data
 from privgp.release.queries.quantities import (
     NOT_OBSERVATION,
     band,
@@ -172,9 +173,10 @@ class Queries:
         observation: bool = False,
         simultaneous: bool = False,
     ) -> Any:
-        """Predictions as a data frame with the columns mean, std, low and high.
+        """Predictions as a data frame with the columns mean, std, low, high and near_data.
 
-        Labels have the most probable one, and the probability of each with low and high. With several
+        ``near_data`` is 0 where no data are near, so that the prediction is an extrapolation. Labels have
+        the most probable one, and the probability of each with low and high. With several
         outcomes every column begins with the name of its outcome.
 
         Parameters
@@ -206,6 +208,8 @@ class Queries:
             for prefix, columns in zip(prefixes or [""], each, strict=True)
             for name, column in columns.items()
         }
+        near = near_data(release, rows)
+        found |= {} if near is None else {NEAR_DATA: near}
         return _with_index(frame_of(found, X), X)
 
     def average(

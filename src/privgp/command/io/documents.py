@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import as_table, in_blocks, refuse_questions
+from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.files import open_own, suffix_of, write_json, write_text
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.results import write_certificate
@@ -28,6 +28,7 @@ from privgp.plan.plan import Plan, load_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, plan_page, plan_statement
 from privgp.release.certificate.wording import output_title
+from privgp.release.queries.nearness import NEAR_DATA, near_data
 from privgp.release.queries.quantities import check_coverage, prediction_columns
 from privgp.release.release import Release
 from privgp.release.spendings import describe_spendings
@@ -209,33 +210,22 @@ class Answers:
         size = max(X.height, 1) if simultaneous else BLOCK
         for rows in in_blocks(self.release.names, X, size, step, "Predicting row"):
             with refuse_questions(), one_thread():
-                found = prediction_columns(self.release, rows_at(self.model, rows), levels, **asked)
+                at = rows_at(self.model, rows)
+                found = prediction_columns(self.release, at, levels, **asked)
+                near = near_data(self.release, at)
             pairs = zip(self.outcomes, found, strict=True)
-            parts.append(
-                {
-                    f"{prefix}{name}": column
-                    for (_, prefix), each in pairs
-                    for name, column in each.items()
-                }
-            )
+            columns = {
+                f"{prefix}{name}": column
+                for (_, prefix), each in pairs
+                for name, column in each.items()
+            }
+            parts.append(columns | ({} if near is None else {NEAR_DATA: near}))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         if not all(
             np.all(np.isfinite(each)) for each in columns.values() if each.dtype.kind == "f"
         ):
             raise Refusal("Some rows are too far away: their predictions would overflow.")
         return columns
-
-    def near_data(self, X: pl.DataFrame) -> dict[str, Array]:
-        """The column ``near_data``, 1 where a public input is nearby and 0 elsewhere; none where inputs are
-        private or few."""
-        from privgp.pictures.maps import near_inputs
-
-        if self.release.parameters.x_bounds is not None:
-            return {}
-        known = self.release.parts[0].functionals.nodes
-        rows = rows_at(self.model, as_table(self.release.names, X))
-        near = near_inputs(known, rows)
-        return {} if near is None else {"near_data": near}
 
     def plot(self, observation: bool, points: pl.DataFrame | None = None) -> Figure:
         with refuse_questions():
@@ -273,8 +263,11 @@ class Answers:
         """The columns for a program, by what they hold; of several outcomes a list of them."""
         if self.release.output_names is None:
             return dict(columns)
-        held: dict[str, list[str]] = {}
+        held: dict[str, Any] = {}
         for name, written in columns.items():
+            if name == NEAR_DATA:  # the same for all outcomes
+                held[name] = written
+                continue
             prefix = next(each for _, each in self.outcomes if name.startswith(each))
             held.setdefault(name.removeprefix(prefix), []).append(written)
         return held

@@ -18,33 +18,41 @@ from privgp.types import Array
 # How uneven counts may be: their prior std over the even count, and the share of its square that
 # is smooth over the domain (the rest is independent from bin to bin). The first is what plans take.
 UNEVENNESS = ((1.0, 0.8), (0.3, 0.8), (2.0, 0.8), (1.0, 0.3), (2.0, 0.3), (4.0, 0.1), (16.0, 0.01))
+import os
+
+_C = float(os.environ.get("CC", "1"))
+TOTAL_STD = 1.0  # of an unknown total over what is expected of it
 LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly empty
 
 
-def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
+def count_prior(bins: Bins, even: float, std: float, smooth_share: float) -> tuple[Array, Array]:
     """Mean, (bins,), and covariance, (bins, bins), of the counts beforehand.
 
     Parameters
     ----------
     bins
-        With the number of records, which is public.
+        The grid, and whether the total is known.
+    even
+        The count of every bin if they were equal.
     std
         How uneven counts may be, relative to the even count.
     smooth_share
         The share of that variance that is smooth over the domain.
 
     """
-    even = bins.rows / bins.count
     places = (bins.centres() - bins.low) / (bins.high - bins.low)
     smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
     covariance = smooth_share * smooth
     covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
-    return np.full(bins.count, even), (std * even) ** 2 * covariance
+    covariance *= std**2
+    if bins.weighted:  # the total, too, is known from its measurement alone
+        covariance += TOTAL_STD**2
+    return np.full(bins.count, even), even**2 * covariance
 
 
 def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
     """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the
-    rows.
+    rows; the latter is not known where records have weights.
 
     As uneven beforehand as explains the measurement best, and not negative.
 
@@ -59,27 +67,62 @@ def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tup
         the covariance that a measurement will leave.
 
     """
-    B = np.vstack([bins.matrix, np.ones(bins.count)])
+    known = not bins.weighted  # the total
+    B = np.vstack([bins.matrix, np.ones((int(known), bins.count))])
+    total = bins.expected_total if known else _expected_total(bins, noise_std, noisy)
     choices = []
     for std, smooth_share in UNEVENNESS:
-        mean, covariance = count_prior(bins, std, smooth_share)
+        mean, covariance = count_prior(bins, total / bins.count, std, smooth_share)
         CB = covariance @ B.T
         S = B @ CB
-        exact = 1e-9 * S[-1, -1]
+        exact = np.full(int(known), 1e-9 * S[-1, -1])
         S.flat[:: len(S) + 1] += np.append(np.full(len(bins.matrix), noise_std**2), exact)
         factor = cho_factor(S)
         left = covariance - CB @ cho_solve(factor, CB.T)
         if noisy is None:
             return mean, left
-        off = np.append(noisy, bins.rows) - B @ mean
+        off = np.append(noisy, np.full(int(known), total)) - B @ mean
         solved = cho_solve(factor, off)
         evidence = -0.5 * float(off @ solved) - float(np.log(np.diag(factor[0])).sum())
-        # The sum is known and is no evidence: its own scale must not count.
-        evidence += 0.5 * float(np.log(S[-1, -1]))
+        # A sum that is known is no evidence: its own scale must not count.
+        evidence += 0.5 * float(np.log(S[-1, -1])) if known else 0.0
         choices.append((evidence, mean, covariance, left))
     assert noisy is not None
     _, mean, covariance, left = max(choices, key=lambda choice: choice[0])
     return _most_plausible(bins, noise_std, noisy, mean, covariance), left
+
+
+def unevenness_within(bins: Bins, counts: Array) -> float:
+    """How uneven the density of records may be within a bin: as uneven as it is between neighbours.
+
+    With a density ``1 + h`` relative to its mean, and f about its own mean, the mean of the records is off
+    by the average of ``h f`` over the bin. If both vary about linearly there, its variance is the product of
+    both variances over the number of inputs. Returned is that of h over this number; how counts scatter
+    anyway is no unevenness.
+
+    Parameters
+    ----------
+    bins
+        The grid.
+    counts
+        (bins,), as the measurement tells them.
+
+    """
+    cells = counts.reshape(bins.shape)
+    steps = [np.square(np.diff(cells, axis=axis)).ravel() for axis in range(cells.ndim)]
+    squares, mean = np.concatenate(steps), float(counts.mean())
+    if not len(squares):
+        return 0.0
+    return _C * max(0.0, 0.5 * float(squares.mean()) / mean**2 - 1.0 / mean) / cells.ndim
+
+
+def _expected_total(bins: Bins, noise_std: float, noisy: Array | None) -> float:
+    """What all weights add up to, as the measurement tells it; what is expected before it."""
+    if noisy is None:
+        return bins.expected_total
+    to_total = np.linalg.lstsq(bins.matrix.T, np.ones(bins.count))[0]
+    std = noise_std * float(np.linalg.norm(to_total))
+    return min(max(float(to_total @ noisy), std, LEAST_SHARE * bins.rows), float(bins.rows))
 
 
 def _most_plausible(
@@ -91,11 +134,11 @@ def _most_plausible(
     """
     root = np.linalg.cholesky(covariance)
     prior = solve_triangular(root, np.eye(bins.count), lower=True)
-    total = np.full((1, bins.count), 1e3 / noise_std)
-    rows = np.vstack([bins.matrix / noise_std, total, prior])
-    goal = np.concatenate([noisy / noise_std, [1e3 * bins.rows / noise_std], prior @ mean])
-    counts = np.maximum(nnls(rows, goal)[0], LEAST_SHARE * bins.rows / bins.count)
-    return np.asarray(counts * (bins.rows / counts.sum()))
+    sure = 0.0 if bins.weighted else 1e3 / noise_std
+    rows = np.vstack([bins.matrix / noise_std, np.full((1, bins.count), sure), prior])
+    goal = np.concatenate([noisy / noise_std, [sure * bins.rows], prior @ mean])
+    counts = np.maximum(nnls(rows, goal)[0], LEAST_SHARE * mean)
+    return counts if bins.weighted else np.asarray(counts * (bins.rows / counts.sum()))
 
 
 def bin_functionals(
@@ -105,12 +148,14 @@ def bin_functionals(
     model: Hyperparameters,
     squares: Array | None = None,
     unit: float | None = None,
+    within: float = 0.0,
 ) -> Functionals:
-    """The measured sums as functionals of f, for records spread evenly within their bins.
+    """The measured sums as functionals of f, for records spread about evenly within their bins.
 
     With F the averages of f over the bins: ``s = counts F + (n - counts) F + scatter``. The
     second term has covariance ``covariance * E[F F^T]``, entry by entry; the third, of f within
-    a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``.
+    a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``. Where records may lie unevenly
+    within bins, their mean is not that of f over the bin: ``within counts^2 (k(x, x) - var F)`` more.
 
     Parameters
     ----------
@@ -126,13 +171,16 @@ def bin_functionals(
         E[F F^T], (bins, bins); under ``model`` by default.
     unit
         If outputs are counts, the rate that rates are multiples of.
+    within
+        How uneven the density of records may be within a bin, as ``unevenness_within`` has it.
 
     """
     model = outcome_model(model, unit)
     nodes, shares = bins.nodes()
     B, A = bins.matrix, bins.matrix * counts
     noise_gram = A @ B.T
-    scatter, residual = B * np.sqrt(counts), 1.0
+    placed = counts + within * np.square(counts)  # each for itself, and all by their density
+    scatter, residual = B * np.sqrt(placed), 1.0
     if len(shares) == 1:  # small bins: the share of f's variance within them need not be exact
         width = bins.widths[None, :]
         average = integral_gram(model.kernel, np.zeros_like(width), width)[0, 0]
@@ -146,8 +194,8 @@ def bin_functionals(
         nodes=nodes,
         weights=weights,
         noise_gram=noise_gram,
-        residual_gram=residual * noise_gram,
-        energy_total=float(bins.rows),
+        residual_gram=residual * (B * placed) @ B.T,
+        energy_total=float(counts.sum()) if bins.weighted else float(bins.rows),
         energy_gram=np.diag(np.kron(counts, shares)),
         energy_cross=weights.T,
         energy_noise_gram=noise_gram,

@@ -236,11 +236,14 @@ class Beside:
         What counts are counted over, (rows,), by the place of the outcome.
     weights : array, (rows,), optional
         Sample weights, positive; None: all rows count alike.
+    of_records : column, optional
+        Sample weights of private records, which are private too: for the vault alone.
 
     """
 
     exposures: Mapping[int, Array] = field(default_factory=dict)
     weights: Array | None = None
+    of_records: UserData = None
 
     @property
     def columns(self) -> Array | None:
