@@ -174,7 +174,7 @@ CLASSES_HELP = f"Instead of --bounds. {describe_parameter('classes')} Such as ye
 EXPOSURE_HELP = (
     "With --likelihood poisson: the public column that counts are out of, such as a population."
 )
-WEIGHTS_HELP = "The public column of survey weights: the target is then the weighted mean."
+WEIGHTS_HELP = "The column of survey weights, public unless records are protected: the target is then the weighted mean."
 DATES_HELP = "Inputs that are dates or times, in ISO 8601; UTC where no time zone is given."
 CATEGORIES_HELP = (
     "Inputs that are categories, such as region, or with their levels, region=north|south. Levels "

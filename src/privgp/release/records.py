@@ -14,7 +14,7 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, InputMap, Prior, prior_about
 from privgp.plan.bins.bins import Bins
-from privgp.plan.bins.counts import bin_functionals, counts_after_noise, unevenness_within
+from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.build import RANK_SHARES
 from privgp.plan.features import Features, feature_functionals, precision_of, total_precision
 from privgp.plan.inputs.inputs import Inputs, scale_widths
@@ -45,12 +45,11 @@ class RecordsInBins:
         own first estimate in that place. ``unit``: of rates, where outcomes are counts.
         """
         known, model = (self.bins, self.counts, self.covariance), outcome_model(start, unit)
-        within = unevenness_within(self.bins, self.counts)
-        first = bin_functionals(*known, start, unit=unit, within=within)
+        first = bin_functionals(*known, start, unit=unit)
         mean, cov = posterior(first, measurement, [model], 0.0).mean_and_covariance(first.nodes)
         F = self.bins.average_over_bins(mean)
         squares = self.bins.average_over_bins(cov) + np.outer(F, F)
-        return bin_functionals(*known, start, squares, unit, within)
+        return bin_functionals(*known, start, squares, unit)
 
     def priors(self, prior: Prior, inputs: Inputs | None = None) -> tuple[Prior, ...]:
         return part_ranked_by_counts(self.bins, self.counts, prior, inputs)

@@ -54,15 +54,15 @@ def prepare_release(request: Request, path: Path, step: Step) -> Measure:
     if request.in_parts:
         return _prepare_in_parts(request, path, step)
     X, people, y = request.all_columns()
-    model, exposures = request.model(), request.exposures()
+    model, exposures, weights = request.model(), request.exposures(), request.private_weights()
     step("Planning and rehearsing")
     rows = X.height if request.inputs_are_private else X
     plan = request.plan or request.with_column_names(make_plan(model, rows, people, exposures))
-    rehearse(model, X, people, path, plan, request.plan_path, exposures)
+    rehearse(model, X, people, path, plan, request.plan_path, exposures | equal(weights, X.height))
 
     def measure() -> Published:
         request.source.files.refuse_changes()
-        fitted: Published = model.fit(X, y, groups=people, plan=plan, **exposures)
+        fitted: Published = model.fit(X, y, groups=people, plan=plan, **exposures, **weights)
         return fitted
 
     return measure
@@ -233,16 +233,22 @@ def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
     """Read the table and rehearse; what is handed back spends."""
     step("Reading the table")
     X, people, y = request.all_columns()
-    model, exposures = request.model(), request.exposures()
+    model, exposures, weights = request.model(), request.exposures(), request.private_weights()
     step("Planning and rehearsing")
-    rehearse_update(model, X, people, path, request.further, exposures)
+    simulated = exposures | equal(weights, X.height)
+    rehearse_update(model, X, people, path, request.further, simulated)
 
     def measure() -> Published:
         model.set_params(ledger=request.charge.account)
-        _measure(model, X, y, people, request.further, exposures)
+        _measure(model, X, y, people, request.further, exposures | weights)
         return model
 
     return measure
+
+
+def equal(weights: Mapping[str, object], rows: int) -> dict[str, Array]:
+    """Simulated weights in the place of private ones."""
+    return {name: np.ones(rows) for name in weights}
 
 
 def rehearse_update(

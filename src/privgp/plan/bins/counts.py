@@ -18,9 +18,6 @@ from privgp.types import Array
 # How uneven counts may be: their prior std over the even count, and the share of its square that
 # is smooth over the domain (the rest is independent from bin to bin). The first is what plans take.
 UNEVENNESS = ((1.0, 0.8), (0.3, 0.8), (2.0, 0.8), (1.0, 0.3), (2.0, 0.3), (4.0, 0.1), (16.0, 0.01))
-import os
-
-_C = float(os.environ.get("CC", "1"))
 TOTAL_STD = 1.0  # of an unknown total over what is expected of it
 LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly empty
 
@@ -44,10 +41,10 @@ def count_prior(bins: Bins, even: float, std: float, smooth_share: float) -> tup
     smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
     covariance = smooth_share * smooth
     covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
-    covariance *= std**2
+    covariance = (std * even) ** 2 * covariance
     if bins.weighted:  # the total, too, is known from its measurement alone
-        covariance += TOTAL_STD**2
-    return np.full(bins.count, even), even**2 * covariance
+        covariance += (TOTAL_STD * even) ** 2
+    return np.full(bins.count, even), covariance
 
 
 def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
@@ -92,30 +89,6 @@ def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tup
     return _most_plausible(bins, noise_std, noisy, mean, covariance), left
 
 
-def unevenness_within(bins: Bins, counts: Array) -> float:
-    """How uneven the density of records may be within a bin: as uneven as it is between neighbours.
-
-    With a density ``1 + h`` relative to its mean, and f about its own mean, the mean of the records is off
-    by the average of ``h f`` over the bin. If both vary about linearly there, its variance is the product of
-    both variances over the number of inputs. Returned is that of h over this number; how counts scatter
-    anyway is no unevenness.
-
-    Parameters
-    ----------
-    bins
-        The grid.
-    counts
-        (bins,), as the measurement tells them.
-
-    """
-    cells = counts.reshape(bins.shape)
-    steps = [np.square(np.diff(cells, axis=axis)).ravel() for axis in range(cells.ndim)]
-    squares, mean = np.concatenate(steps), float(counts.mean())
-    if not len(squares):
-        return 0.0
-    return _C * max(0.0, 0.5 * float(squares.mean()) / mean**2 - 1.0 / mean) / cells.ndim
-
-
 def _expected_total(bins: Bins, noise_std: float, noisy: Array | None) -> float:
     """What all weights add up to, as the measurement tells it; what is expected before it."""
     if noisy is None:
@@ -148,14 +121,12 @@ def bin_functionals(
     model: Hyperparameters,
     squares: Array | None = None,
     unit: float | None = None,
-    within: float = 0.0,
 ) -> Functionals:
-    """The measured sums as functionals of f, for records spread about evenly within their bins.
+    """The measured sums as functionals of f, for records spread evenly within their bins.
 
     With F the averages of f over the bins: ``s = counts F + (n - counts) F + scatter``. The
     second term has covariance ``covariance * E[F F^T]``, entry by entry; the third, of f within
-    a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``. Where records may lie unevenly
-    within bins, their mean is not that of f over the bin: ``within counts^2 (k(x, x) - var F)`` more.
+    a bin and of outputs about f, ``counts (k(x, x) - var F + s^2)``.
 
     Parameters
     ----------
@@ -171,16 +142,13 @@ def bin_functionals(
         E[F F^T], (bins, bins); under ``model`` by default.
     unit
         If outputs are counts, the rate that rates are multiples of.
-    within
-        How uneven the density of records may be within a bin, as ``unevenness_within`` has it.
 
     """
     model = outcome_model(model, unit)
     nodes, shares = bins.nodes()
     B, A = bins.matrix, bins.matrix * counts
     noise_gram = A @ B.T
-    placed = counts + within * np.square(counts)  # each for itself, and all by their density
-    scatter, residual = B * np.sqrt(placed), 1.0
+    scatter, residual = B * np.sqrt(counts), 1.0
     if len(shares) == 1:  # small bins: the share of f's variance within them need not be exact
         width = bins.widths[None, :]
         average = integral_gram(model.kernel, np.zeros_like(width), width)[0, 0]
@@ -194,7 +162,7 @@ def bin_functionals(
         nodes=nodes,
         weights=weights,
         noise_gram=noise_gram,
-        residual_gram=residual * (B * placed) @ B.T,
+        residual_gram=residual * noise_gram,
         energy_total=float(counts.sum()) if bins.weighted else float(bins.rows),
         energy_gram=np.diag(np.kron(counts, shares)),
         energy_cross=weights.T,
