@@ -38,7 +38,7 @@ def test_the_released_function_is_the_weighted_mean(mechanism, tmp_path):
     weighted.fit(X, Y, sample_weight=WEIGHTS)
     assert error(weighted) < 0.5 * error(plain)
     low, high = weighted.interval(AT)
-    assert np.mean((low <= MEAN) & (MEAN <= high)) > 0.6
+    assert np.mean((low <= MEAN) & (high >= MEAN)) > 0.6
     weighted.save(tmp_path / "w.privgp")
     loaded = load(tmp_path / "w.privgp")
     np.testing.assert_array_equal(loaded.predict(AT), weighted.predict(AT))

@@ -15,10 +15,10 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from scipy.ndimage import gaussian_filter
 
+from privgp.gp.nearness import FEW, relative_distances
 from privgp.pictures import style
 from privgp.pictures.released import TOTAL, Released
 from privgp.pictures.style import number
-from privgp.release.queries.nearness import FEW, relative_distances
 from privgp.types import Array
 
 HALF = "± of the 90% interval"

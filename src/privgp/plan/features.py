@@ -226,7 +226,7 @@ def even_masses(features: Features, noise_std: float) -> tuple[Array, Array, Arr
         (points, inputs), (points,), (points, points).
 
     """
-    points, even = even_points(features.low, features.high), features.expected_total / SUPPORT
+    points, even = even_points(features.low, features.high), features.prior_total / SUPPORT
     _, inverse = _even_places(len(features.low))
     precision = precision_of(features, features.at(points), noise_std) + inverse / even**2
     half, _ = lapack.dpotri(cholesky(precision, lower=True), lower=True)  # of the inverse
@@ -348,6 +348,6 @@ class FeatureRecords(Records):
         """How many records are measured by how many features, in words."""
         features = cast(Features, plan.strategy)
         return (
-            f"{features.rows} {features.counted}{features.weighing} with {len(features.matrix)} features "
+            f"{features.rows} {features.counted}{features.weight_words} with {len(features.matrix)} features "
             "of the inputs"
         )

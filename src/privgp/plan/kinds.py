@@ -260,9 +260,7 @@ class Records:
     def describe_rows(self, plan: Part) -> str:
         """How many records there are, of whom and where, in words."""
         bins = cast(Bins, plan.strategy)
-        return (
-            f"{bins.rows} {bins.counted}{bins.weighing} in {' x '.join(map(str, bins.shape))} bins"
-        )
+        return f"{bins.rows} {bins.counted}{bins.weight_words} in {' x '.join(map(str, bins.shape))} bins"
 
     def describe_measurement(self, plan: Part) -> str:
         """How much is measured with which noise, and what the other noise would give."""
@@ -287,7 +285,7 @@ def even_hypotheses(
     bins: Bins, models: Sequence[Hyperparameters], targets: Array, unit: float | None = None
 ) -> list[Hypothesis]:
     """The models for records spread evenly over the bins' centres, as if that were known."""
-    even = EqualRows(np.full(bins.count, bins.expected_total / bins.count) * (unit or 1.0))
+    even = EqualRows(np.full(bins.count, bins.prior_total / bins.count) * (unit or 1.0))
     goal = targets, np.ones(len(targets))
     return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)
 

@@ -123,7 +123,7 @@ class RecordsAtPoints:
 
 def masses_after_noise(features: Features, gram: Array, noise_std: float) -> tuple[Array, Array]:
     """The points, (points, inputs), and the masses that explain the noisy Gram matrix best."""
-    low, high, rows = features.low, features.high, features.expected_total
+    low, high, rows = features.low, features.high, features.prior_total
     rng = np.random.default_rng(0)
     points = spread_points(low, high, FIRST_POINTS, 5)
     phi, masses = features.at(points), np.full(FIRST_POINTS, rows / FIRST_POINTS)
@@ -152,7 +152,7 @@ def _fit_masses(features: Features, phi: Array, gram: Array, noise_std: float) -
     precision = precision_of(features, phi, noise_std)
     precision.flat[:: len(phi) + 1] *= 1.0 + 1e-9
     pulled = np.einsum("si,si->s", phi @ gram, phi) * (features.gram_weight / noise_std) ** 2
-    pulled += total_precision(features, noise_std) * features.expected_total
+    pulled += total_precision(features, noise_std) * features.prior_total
     root = np.linalg.cholesky(precision)
     return np.asarray(nnls(root.T, np.linalg.solve(root, pulled), maxiter=30 * len(phi))[0])
 

@@ -263,14 +263,14 @@ class Answers:
         """The columns for a program, by what they hold; of several outcomes a list of them."""
         if self.release.output_names is None:
             return dict(columns)
-        held: dict[str, Any] = {}
+        held: dict[str, list[str]] = {}
+        shared = {name: column for name, column in columns.items() if name == NEAR_DATA}
         for name, written in columns.items():
-            if name == NEAR_DATA:  # the same for all outcomes
-                held[name] = written
+            if name in shared:
                 continue
             prefix = next(each for _, each in self.outcomes if name.startswith(each))
             held.setdefault(name.removeprefix(prefix), []).append(written)
-        return held
+        return {**held, **shared}
 
     def describe_fit(self) -> list[str]:
         """What was learned of every outcome."""

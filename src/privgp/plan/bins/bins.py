@@ -64,16 +64,18 @@ class RecordSums(Sums):
         return WHOLE if self.classes == 1 else ROOT_TWO
 
     @property
-    def expected_total(self) -> float:
+    def prior_total(self) -> float:
         """What all records count for together, as far as is known beforehand."""
         return self.rows * (MEAN_WEIGHT if self.weighted else 1.0)
 
     @property
-    def weighing(self) -> str:
+    def weight_words(self) -> str:
         """What is taken for known of weights, in words; nothing where there are none."""
         if not self.weighted:
             return ""
-        return f" (by their private weights, if these are spread evenly, worth {self.expected_total:g})"
+        return (
+            f" (by their private weights, if these are spread evenly, worth {self.prior_total:g})"
+        )
 
     def sum_std(self, noise_std: float) -> float:
         return noise_std if self.classes == 1 else about_even_std(noise_std, self.classes)

@@ -354,8 +354,8 @@ class FeatureAim(Aim):
     def features(self, lengthscale: float, number: int, gram_weight: float) -> Features:
         number = number if self.most is None else min(number, self.most)
         of = principal_features(self.low, self.high, lengthscale, number)
-        own = {"rows": self.rows, "classes": self.classes, "weighted": self.weighted}
-        made = Features(**vars(of), **own, gram_weight=gram_weight)
+        made = Features(**vars(of), rows=self.rows, gram_weight=gram_weight, classes=self.classes)
+        made = replace(made, weighted=self.weighted)
         return made if self.energy else replace(made, energy_weight=0.0)
 
     def error(self, features: Features) -> float:

@@ -66,7 +66,7 @@ def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tup
     """
     known = not bins.weighted  # the total
     B = np.vstack([bins.matrix, np.ones((int(known), bins.count))])
-    total = bins.expected_total if known else _expected_total(bins, noise_std, noisy)
+    total = bins.prior_total if known else _total_after_noise(bins, noise_std, noisy)
     choices = []
     for std, smooth_share in UNEVENNESS:
         mean, covariance = count_prior(bins, total / bins.count, std, smooth_share)
@@ -89,10 +89,10 @@ def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tup
     return _most_plausible(bins, noise_std, noisy, mean, covariance), left
 
 
-def _expected_total(bins: Bins, noise_std: float, noisy: Array | None) -> float:
+def _total_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> float:
     """What all weights add up to, as the measurement tells it; what is expected before it."""
     if noisy is None:
-        return bins.expected_total
+        return bins.prior_total
     to_total = np.linalg.lstsq(bins.matrix.T, np.ones(bins.count))[0]
     std = noise_std * float(np.linalg.norm(to_total))
     return min(max(float(to_total @ noisy), std, LEAST_SHARE * bins.rows), float(bins.rows))

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
+from privgp.gp.nearness import near_inputs
+from privgp.plan.inputs.arguments import check_bounds
 from privgp.release.release import Release
 from privgp.types import Array
 
 NEAR_DATA = "near_data"  # the column of tables and files
-NEAR = 0.08  # of the width of the inputs: the least distance that is far
-FEW = 8  # inputs, of which none is near the others
 SHOWN = 2.0  # stds of the noise that a number of records must exceed
 
 
@@ -45,36 +45,6 @@ def near_data(release: Release, rows: Array) -> Array | None:
     return near_inputs(part.functionals.nodes, rows)
 
 
-def near_inputs(known: Array, points: Array) -> Array | None:
-    """1 where a public input is nearby and 0 elsewhere, by the same rule for any number of inputs.
-
-    Parameters
-    ----------
-    known : array (inputs, columns)
-        The public inputs.
-    points : array (points, columns)
-        Where to ask.
-
-    Returns
-    -------
-    array (points,), or None
-        None where there are few inputs.
-
-    """
-    if len(known) < FEW:
-        return None
-    size = np.maximum(np.ptp(known, axis=0), 1e-300)
-    return np.asarray(relative_distances(known / size, points / size) <= 1.0, dtype=np.float64)
-
-
-def relative_distances(known: Array, points: Array) -> Array:
-    """The distance of every point from the nearest known one, 1 where it is just near, (points,)."""
-    tree = cKDTree(known)
-    spacing = tree.query(known, k=2)[0][:, 1]
-    reach = max(NEAR, 2.0 * float(np.quantile(spacing, 0.75)))
-    return np.asarray(tree.query(points)[0] / reach)
-
-
 def _near_records(release: Release, rows: Array) -> Array | None:
     """1 where the bins around a point, its own among them, hold more records than noise explains."""
     part = release.parts[0]
@@ -84,8 +54,8 @@ def _near_records(release: Release, rows: Array) -> Array | None:
     parts = len(shares)
     centres = np.einsum("bpi,p->bi", f.nodes.reshape(-1, parts, f.nodes.shape[1]), shares)
     masses = np.diag(f.energy_gram).reshape(-1, parts).sum(axis=1) / (part.unit_rate or 1.0)
-    bounds = release.parameters.parts()[0].y_bounds
-    half = 1.0 if bounds is None else 0.5 * (bounds[1] - bounds[0])
+    lowest, highest = check_bounds("bounds", release.parameters.parts()[0].y_bounds)
+    noise_std = part.measurement.noise_std / (0.5 * highest - 0.5 * lowest)  # of a count
     levels = [np.unique(np.round(column, 9)) for column in centres.T]
     width = np.array([each[1] - each[0] if len(each) > 1 else np.inf for each in levels])
     low, high = centres.min(axis=0) - 0.5 * width, centres.max(axis=0) + 0.5 * width
@@ -95,10 +65,7 @@ def _near_records(release: Release, rows: Array) -> Array | None:
     around = tree.query_ball_point(rows / scale, 1.25, p=np.inf)
     return np.array(
         [
-            float(
-                near
-                and masses[own].sum() > SHOWN * part.measurement.noise_std / half * len(own) ** 0.5
-            )
+            float(near and masses[own].sum() > SHOWN * noise_std * len(own) ** 0.5)
             for near, own in zip(inside, around, strict=True)
         ]
     )
