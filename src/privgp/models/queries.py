@@ -16,12 +16,13 @@ from privgp.models.rows.tables import rows_at
 from privgp.privacy.guarantee import facts_table
 from privgp.release.queries.areas import LEAST_POINTS, MOST_POINTS, Areas, Plane, Polygons
 from privgp.release.queries.averages import Average, average
-from privgp.release.queries.nearness import NEAR_DATA, near_data
 from privgp.release.queries.quantities import (
+    NEAR_DATA,
     NOT_OBSERVATION,
     band,
     check_coverage,
     exceed,
+    near_data,
     prediction_columns,
     sample,
 )

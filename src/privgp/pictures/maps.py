@@ -15,7 +15,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from scipy.ndimage import gaussian_filter
 
-from privgp.gp.nearness import FEW, relative_distances
+from privgp.gp.features import FEW, relative_distances
 from privgp.pictures import style
 from privgp.pictures.released import TOTAL, Released
 from privgp.pictures.style import number

@@ -28,8 +28,12 @@ from privgp.plan.plan import Plan, load_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, plan_page, plan_statement
 from privgp.release.certificate.wording import output_title
-from privgp.release.queries.nearness import NEAR_DATA, near_data
-from privgp.release.queries.quantities import check_coverage, prediction_columns
+from privgp.release.queries.quantities import (
+    NEAR_DATA,
+    check_coverage,
+    near_data,
+    prediction_columns,
+)
 from privgp.release.release import Release
 from privgp.release.spendings import describe_spendings
 from privgp.tables.parser import list_names

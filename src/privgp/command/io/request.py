@@ -111,12 +111,11 @@ class Readable(Described):
                 found[argument] = read.to_numpy()[:, 0].astype(np.float64)
         return found
 
-    def private_weights(self) -> dict[str, Array]:
-        """The weights of private records for ``fit``, read by the vault, if a column of them is named."""
+    def private_weights(self) -> Array | None:
+        """The weights of private records, read by the vault, if a column of them is named."""
         if self.weights is None or not self.inputs_are_private:
-            return {}
-        frame = self._load_columns([self.weights])
-        return {"sample_weight": output_column(frame, self.weights, self.source)}
+            return None
+        return output_column(self._load_columns([self.weights]), self.weights, self.source)
 
     def _load_columns(self, wanted: list[str]) -> pl.DataFrame:
         """These columns, every line checked; without the rows where one that is used has no value, if

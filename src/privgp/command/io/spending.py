@@ -55,14 +55,17 @@ def prepare_release(request: Request, path: Path, step: Step) -> Measure:
         return _prepare_in_parts(request, path, step)
     X, people, y = request.all_columns()
     model, exposures, weights = request.model(), request.exposures(), request.private_weights()
+    simulated = exposures if weights is None else {"sample_weight": np.ones(X.height)}
     step("Planning and rehearsing")
     rows = X.height if request.inputs_are_private else X
     plan = request.plan or request.with_column_names(make_plan(model, rows, people, exposures))
-    rehearse(model, X, people, path, plan, request.plan_path, exposures | equal(weights, X.height))
+    rehearse(model, X, people, path, plan, request.plan_path, simulated)
 
     def measure() -> Published:
         request.source.files.refuse_changes()
-        fitted: Published = model.fit(X, y, groups=people, plan=plan, **exposures, **weights)
+        if weights is not None:  # of private records, which have no exposures
+            return model.fit(X, y, groups=people, plan=plan, sample_weight=weights)  # type: ignore[no-any-return]
+        fitted: Published = model.fit(X, y, groups=people, plan=plan, **exposures)
         return fitted
 
     return measure
@@ -233,22 +236,16 @@ def prepare_update(request: UpdateRequest, path: Path, step: Step) -> Measure:
     """Read the table and rehearse; what is handed back spends."""
     step("Reading the table")
     X, people, y = request.all_columns()
-    model, exposures, weights = request.model(), request.exposures(), request.private_weights()
+    model, exposures = request.model(), request.exposures()
     step("Planning and rehearsing")
-    simulated = exposures | equal(weights, X.height)
-    rehearse_update(model, X, people, path, request.further, simulated)
+    rehearse_update(model, X, people, path, request.further, exposures)
 
     def measure() -> Published:
         model.set_params(ledger=request.charge.account)
-        _measure(model, X, y, people, request.further, exposures | weights)
+        _measure(model, X, y, people, request.further, exposures)
         return model
 
     return measure
-
-
-def equal(weights: Mapping[str, object], rows: int) -> dict[str, Array]:
-    """Simulated weights in the place of private ones."""
-    return {name: np.ones(rows) for name in weights}
 
 
 def rehearse_update(
