@@ -3,8 +3,6 @@
 ``phi(x) = R k(U, x)`` divided by its norm, with k a squared exponential over the unit box plus a
 constant, U public points and R a public matrix. Without the division ``R K_UU R^T = I`` makes phi(x)
 a projection of a unit vector; with it the norm is 1 whatever R is and however it was computed.
-
-Also which points are near known ones.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
-from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 from scipy.stats import qmc
 
@@ -24,8 +21,6 @@ INDUCING = 512
 LEAST_EIGENVALUE = 1e-9  # of the largest: below it a feature would be rounding
 LEAST_NORM = 1e-150  # before the division
 BLOCK_ROWS = 256  # whose products stay in a processor's cache
-NEAR = 0.08  # of the width of the inputs: the least distance that is far
-FEW = 8  # inputs, of which none is near the others
 
 
 def spread_points(low: Array, high: Array, count: int, seed: int) -> Array:
@@ -171,33 +166,3 @@ def _spectrum(inputs: int, lengthscale: float) -> tuple[Array, Array, Array]:
     inducing = spread_points(np.zeros(inputs), np.ones(inputs), INDUCING, 1)
     values, vectors = np.linalg.eigh(correlation(inducing, inducing, lengthscale))
     return inducing, values[::-1], vectors[:, ::-1]
-
-
-def near_inputs(known: Array, points: Array) -> Array | None:
-    """1 where a public input is nearby and 0 elsewhere, by the same rule for any number of inputs.
-
-    Parameters
-    ----------
-    known : array (inputs, columns)
-        The public inputs.
-    points : array (points, columns)
-        Where to ask.
-
-    Returns
-    -------
-    array (points,), or None
-        None where there are few inputs.
-
-    """
-    if len(known) < FEW:
-        return None
-    size = np.maximum(np.ptp(known, axis=0), 1e-300)
-    return np.asarray(relative_distances(known / size, points / size) <= 1.0, dtype=np.float64)
-
-
-def relative_distances(known: Array, points: Array) -> Array:
-    """The distance of every point from the nearest known one, 1 where it is just near, (points,)."""
-    tree = cKDTree(known)
-    spacing = tree.query(known, k=2)[0][:, 1]
-    reach = max(NEAR, 2.0 * float(np.quantile(spacing, 0.75)))
-    return np.asarray(tree.query(points)[0] / reach)

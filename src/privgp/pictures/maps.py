@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from scipy.ndimage import gaussian_filter
+from scipy.spatial import cKDTree
 
-from privgp.gp.features import FEW, relative_distances
 from privgp.pictures import style
 from privgp.pictures.released import TOTAL, Released, without_units
 from privgp.pictures.style import number
@@ -23,6 +23,8 @@ from privgp.types import Array
 
 HALF = "± of the 90% interval"
 EMPTY = "White: no inputs nearby."
+NEAR = 0.08  # of the width of the map: the least distance that is far
+FEW = 8  # inputs, of which none is near the others
 LETTER = 0.064  # inches that a letter of a label takes
 ROUND = [1, 1.5, 3, 4.5, 6, 9, 10]  # steps of longitudes along a large part of the circle
 SOFT, FADE = 0.02, 0.5  # of the width of the map; in units of the distance that is far
@@ -136,7 +138,36 @@ def far_from_inputs(released: Released, points: Array) -> Array | None:
     if released.aspect is not None:
         longest = max(size[0], size[1] * released.aspect)
         size = np.array([longest, longest / released.aspect])
-    return relative_distances(known / size, points / size)
+    return _distances(known / size, points / size)
+
+
+def near_inputs(known: Array, points: Array) -> Array | None:
+    """1 where a public input is nearby and 0 elsewhere, (points,), by the same rule for any number of inputs.
+
+    Parameters
+    ----------
+    known : array (inputs, columns)
+        The public inputs.
+    points : array (points, columns)
+        Where to ask.
+
+    Returns
+    -------
+    array (points,), or None
+        None where there are few inputs.
+
+    """
+    if len(known) < FEW:
+        return None
+    size = np.maximum(np.ptp(known, axis=0), 1e-300)
+    return np.asarray(_distances(known / size, points / size) <= 1.0, dtype=np.float64)
+
+
+def _distances(known: Array, points: Array) -> Array:
+    tree = cKDTree(known)
+    spacing = tree.query(known, k=2)[0][:, 1]
+    reach = max(NEAR, 2.0 * float(np.quantile(spacing, 0.75)))
+    return np.asarray(tree.query(points)[0] / reach)
 
 
 def _panels(figure: style.Canvas | None, released: Released, count: int) -> list[Axes]:

@@ -79,18 +79,8 @@ def seal_outputs(y: UserData, rows: int) -> Sealed:
 
 
 def seal_weights(data: Sealed, weights: Column, most: float) -> Sealed:
-    """Private records with their private weights, which ``measure`` takes last.
-
-    Parameters
-    ----------
-    data : Sealed
-        What ``measure`` takes of records without weights.
-    weights : column
-        One finite number for every record.
-    most : float
-        The declared largest weight: larger ones are lowered to it, negative ones are 0.
-
-    """
+    """Private records with a private weight each, as ``measure`` takes them: larger ones than ``most`` are
+    lowered to it, negative ones are 0, and then divided by it."""
     held = unseal(data)
     try:
         values = numbers(column(unseal(weights))[0])

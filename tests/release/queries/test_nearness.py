@@ -14,7 +14,7 @@ from privgp import (
     PrivateGPRegressor,
     load,
 )
-from privgp.gp.features import near_inputs
+from privgp.pictures.maps import near_inputs
 
 SIMULATED = {"epsilon": 2.0, "delta": 1e-5, "random_state": 0}
 RNG = np.random.default_rng(0)

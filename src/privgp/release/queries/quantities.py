@@ -16,7 +16,6 @@ import numpy as np
 from scipy.spatial import cKDTree
 from sklearn.utils import check_random_state
 
-from privgp.gp.features import near_inputs
 from privgp.gp.inference.averages import (
     COARSE,
     Pick,
@@ -510,42 +509,21 @@ def prediction_columns(
 
 
 def near_data(release: Release, rows: Array) -> Array | None:
-    """1 where data are near and 0 where a prediction is an extrapolation.
+    """1 where data are near and 0 where a prediction is an extrapolation, (rows,).
 
-    Where inputs are private, the noisy numbers of records tell: those of the bins nearby must exceed their
-    noise.
-
-    Parameters
-    ----------
-    release : Release
-        What was published.
-    rows : array (rows, columns)
-        Where to ask, as the kernel has it.
-
-    Returns
-    -------
-    array (rows,), or None
-        None where inputs are few, or where a release does not tell it: of densities, which say themselves
-        where points lie, and of private records that were not counted in bins.
-
+    Where inputs are private, the noisy numbers of records tell: those of the bins around a point must exceed
+    their noise. None where inputs are few, and where a release does not tell it: of densities, which say
+    themselves where points lie, and of private records that were not counted in bins.
     """
-    part = release.parts[0]
-    if part.measurement.counts is not None:
-        return _near_records(release, rows)
-    if release.parameters.x_bounds is not None:
-        return None
-    return near_inputs(part.functionals.nodes, rows)
+    from privgp.pictures.maps import near_inputs  # slow to import
 
-
-def _near_records(release: Release, rows: Array) -> Array | None:
-    """1 where the bins around a point, its own among them, hold more records than noise explains."""
     part = release.parts[0]
-    f, shares = part.functionals, part.functionals.shares
-    if shares is None:
-        return None
-    parts = len(shares)
-    centres = np.einsum("bpi,p->bi", f.nodes.reshape(-1, parts, f.nodes.shape[1]), shares)
-    masses = np.diag(f.energy_gram).reshape(-1, parts).sum(axis=1) / (part.unit_rate or 1.0)
+    if part.measurement.counts is None or part.functionals.shares is None:
+        private = release.parameters.x_bounds is not None
+        return None if private else near_inputs(part.functionals.nodes, rows)
+    shares, nodes = part.functionals.shares, part.functionals.nodes
+    centres = np.einsum("bpi,p->bi", nodes.reshape(-1, len(shares), nodes.shape[1]), shares)
+    masses = np.diag(part.functionals.energy_gram).reshape(len(centres), -1).sum(axis=1)
     lowest, highest = check_bounds("bounds", release.parameters.parts()[0].y_bounds)
     noise_std = part.measurement.noise_std / (0.5 * highest - 0.5 * lowest)  # of a count
     levels = [np.unique(np.round(column, 9)) for column in centres.T]
@@ -553,11 +531,6 @@ def _near_records(release: Release, rows: Array) -> Array | None:
     low, high = centres.min(axis=0) - 0.5 * width, centres.max(axis=0) + 0.5 * width
     inside = np.all((low <= rows) & (rows <= high), axis=1)
     scale = np.where(np.isfinite(width), width, 1.0)
-    tree = cKDTree(centres / scale)
-    around = tree.query_ball_point(rows / scale, 1.25, p=np.inf)
-    return np.array(
-        [
-            float(near and masses[own].sum() > SHOWN * noise_std * len(own) ** 0.5)
-            for near, own in zip(inside, around, strict=True)
-        ]
-    )
+    around = cKDTree(centres / scale).query_ball_point(rows / scale, 1.25, p=np.inf)
+    held = np.array([masses[own].sum() / max(len(own), 1) ** 0.5 for own in around])
+    return np.where(inside & (held > SHOWN * noise_std * (part.unit_rate or 1.0)), 1.0, 0.0)
