@@ -6,10 +6,20 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.base import clone
 
-from privgp import Label, Number, Presence, PrivateGP, PrivateGPClassifier, PrivateGPRegressor, load
+from privgp import (
+    Label,
+    Number,
+    Presence,
+    PrivateGP,
+    PrivateGPClassifier,
+    PrivateGPRegressor,
+    load,
+    open_table,
+)
 from privgp.vault.measure import exact
 
 RECORDS = {"protect": "records", "x_bounds": (0, 10), "random_state": 0}
@@ -153,3 +163,25 @@ def test_presence_has_no_weights():
     model = PrivateGP(Presence(), x_bounds={"x": (0, 10)}, max_weight=2.0)
     with pytest.raises(ValueError, match="Presence"):
         model.fit({"x": X[:, 0].copy(), "w": WEIGHTS}, sample_weight="w")
+
+
+def test_weights_in_files_are_read_by_the_vault(tmp_path):
+    path = tmp_path / "t.csv"
+    table = {"x": X[:, 0].copy(), "y": Y, "w": WEIGHTS}
+    pl.DataFrame(table).write_csv(path)
+    asked = {**NUMBER, "hyperparameters": "fixed", "max_weight": 9.0}
+    one = PrivateGPRegressor(**asked).fit(X, Y, sample_weight=WEIGHTS)
+    read = open_table(str(path), ["x"], "y", weights="w")
+    other = PrivateGPRegressor(**asked).fit(read.inputs, read.output)
+    np.testing.assert_allclose(other.predict(AT), one.predict(AT))
+    settings = {name: asked[name] for name in ("epsilon", "delta", "random_state", "protect")}
+    settings |= {"x_bounds": {"x": (0, 10)}, "hyperparameters": "fixed", "max_weight": 9.0}
+    mixed = PrivateGP({"y": Number(0, 100)}, **settings)
+    mixed.fit(open_table(str(path), ["x"], "y"), sample_weight="w")
+    np.testing.assert_allclose(
+        np.asarray(mixed.predict({"x": AT[:, 0]})["y_mean"]), one.predict(AT)
+    )
+    path.write_text(path.read_text().replace(",9.0\n", ",7381 kg\n", 1))
+    with pytest.raises(ValueError, match="finite number|must hold") as caught:
+        mixed.fit(open_table(str(path), ["x"], "y"), sample_weight="w")
+    assert "7381" not in str(caught.value)

@@ -190,6 +190,18 @@ class Account:
         with self.ledger.database.read() as connection:
             return self._read_account(connection).budget.left(_spent(self._last(connection)))
 
+    def forecast(self) -> Callable[[Guarantee], float | None]:
+        """Tells, of the account as it is now, the epsilon that a charge would leave; None if it does not
+        fit."""
+        with self.ledger.database.read() as connection:
+            budget, spent = self._read_account(connection).budget, _spent(self._last(connection))
+
+        def left_after(guarantee: Guarantee) -> float | None:
+            after = budget.after(spent, guarantee)
+            return None if after is None else budget.left(after[1])
+
+        return left_after
+
     def entries(self) -> list[Entry]:
         """All charges and stored answers, oldest first."""
         with self.ledger.database.read() as connection:

@@ -120,7 +120,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     ) -> tuple[Array, Array]:
         """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
         class, the function behind it, with this coverage; with ``simultaneous``, at all rows of X at
-        once. Free, like ``predict``. ``observation``: refused, as a new label is no number."""
+        once. Free, like ``predict``. ``observation``: refused, as a new label is not a number."""
         if observation:
             raise ValueError(NO_OBSERVATION)
         if simultaneous:

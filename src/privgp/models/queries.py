@@ -189,7 +189,7 @@ class Queries:
         observation : bool
             Whether intervals are those of new outputs.
         simultaneous : bool
-            Whether intervals hold the function at all rows at once.
+            Whether intervals contain the function at all rows at once.
 
         Returns
         -------
@@ -328,7 +328,7 @@ class Queries:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _band(self, X: Table, coverage: float, observation: bool) -> tuple[Array, Array]:
-        """A band that holds the function at all rows of X at once."""
+        """A band that contains the function at all rows of X at once."""
         if observation:
             raise ValueError(NOT_OBSERVATION)
         levels = check_coverage(coverage)

@@ -200,7 +200,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """An interval at every row of X that holds the function with the given probability.
+        """An interval at every row of X that contains the function with the given probability.
 
         Its ends are quantiles of the mixture of models that was learned, so the mean need not be in the
         middle. Free and deterministic.

@@ -90,7 +90,7 @@ class Question:
 
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
     that the measurement serves kernels other than the one it is planned for. ``squares``: whether
-    squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
+    squared outputs hold more information than outputs, as those of labels do not. ``max_change``: how much one
     person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
     ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
     which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
@@ -546,7 +546,7 @@ class PublicInputs:
 
     @classmethod
     def of_tally(cls, tally: Tally) -> PublicInputs:
-        """Many rows, whose people are told apart by a number each."""
+        """Many rows, whose people are distinguished by a number each."""
         people = None if tally.people is None else np.arange(tally.people)
         return cls(tally.coordinates, people, tally)
 

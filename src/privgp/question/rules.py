@@ -24,7 +24,7 @@ OUTCOME = "outcome"  # what is private: one of the next three
 ONE, SEVERAL, LABELS = "one output", "several outputs", "labels"
 # What is given beside the parameters: columns of the table.
 COLUMNS = {name: Parameter(name, "") for name in ("groups", "exposure", "sample_weight")}
-GIVEN = "given"  # in the place of a column
+GIVEN = "given"  # instead of a column
 # What is protected where inputs are public, and where they are private.
 PUBLIC = tuple(word for word in choices("protect") if not has_private_inputs(word))
 PRIVATE = tuple(word for word in choices("protect") if has_private_inputs(word))
@@ -163,7 +163,7 @@ def check_column_roles(
     *,
     private: bool = False,
 ) -> None:
-    """Refuse columns of a table in two roles. ``private``: whether inputs and people are, too."""
+    """Refuse columns of a table in two roles. ``private``: whether inputs and people are private as well."""
     if len({*inputs}) < len(inputs) or not inputs:
         raise ValueError("inputs must be names of different columns.")
     if len({*outputs}) < len(outputs):

@@ -227,7 +227,7 @@ def column_labels(cells: list[object]) -> NDArray[np.str_]:
 
 
 def identities(groups: Column | None) -> Callable[[int], object]:
-    """From the place of a row to what its person is told apart by.
+    """From the place of a row to what its person is distinguished by.
 
     Parameters
     ----------
@@ -457,7 +457,7 @@ def person_codes(groups: Column | None, rows: int) -> Integers:
 
 
 def _code(person: Any) -> int:
-    """The whole number that a person is told apart by, or a hash of a text or of another identifier."""
+    """The whole number that a person is distinguished by, or a hash of a text or of another identifier."""
     digits = person.removeprefix("-") if isinstance(person, str) else ""
     whole = digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
     if whole and person == str(int(person)):

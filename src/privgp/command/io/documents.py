@@ -203,7 +203,7 @@ class Answers:
         self, X: pl.DataFrame, step: Step, coverage: float, observation: bool, simultaneous: bool
     ) -> dict[str, Array]:
         """The columns by name, by blocks of rows, so that any number fits into memory; all rows in one
-        block where intervals hold the function at all of them at once."""
+        block where intervals contain the function at all of them at once."""
         size, parts = max(X.height, 1) if simultaneous else BLOCK, []
         asked: Any = {"observation": observation, "simultaneous": simultaneous}
         for rows in in_blocks(self.release.names, X, size, step, "Predicting row"):

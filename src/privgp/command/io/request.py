@@ -245,7 +245,7 @@ class Request(Readable):
             raise Refusal("--scheduler must be an address such as tcp://host:8786.")
         if self.address is not None and (self.missing == "drop" or self.is_written_otherwise):
             raise Refusal(
-                "A table in a database is taken as it is: make a view of it in the place of --missing drop, "
+                "A table in a database is taken as it is: make a view of it instead of --missing drop, "
                 "--delimiter, --encoding, --date-format or --decimal-comma."
             )
         if self.is_many and self.is_written_otherwise:
@@ -284,7 +284,7 @@ class Request(Readable):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRequest(Request):
-    """What a plan or a release was made for, in the place of options.
+    """What a plan or a release was made for, instead of options.
 
     Attributes
     ----------

@@ -265,6 +265,6 @@ def _measure(
     exposures: Mapping[str, Array],
 ) -> None:
     """New people's rows, or the same again with a further budget."""
-    rows = as_table(model._released.names, X)  # under the names that the model knows
+    rows = as_table(model._released.names, X)  # under the model's names
     aside = Aside(exposures.get("exposure"), exposures.get("sample_weight"))
     measure_further(model, rows, y, people, model._beside(aside, row_count(rows)), further)

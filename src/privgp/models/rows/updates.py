@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -38,7 +39,6 @@ from privgp.plan.build import Question, initial_priors
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.noise_aware import design_models, several_scales
 from privgp.plan.designs.stages import Stages, check_shares, information_share, share_out
-from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.question.rules import Beside, Exposures, check_bounds
 from privgp.release.learn import any_order_mark, fingerprints, sums_of, weights_mark
@@ -90,23 +90,23 @@ MOST_SEEN = 2**17  # rows of all batches that show where rows are
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """Rows at public inputs. ``rows``: what a plan is made for; ``planned``: their inputs, of many rows
-    those of their cells; ``people``: whose they are."""
+    """Rows at public inputs. ``rows``: what a plan is made for."""
 
     rows: Given | Tallied
-    planned: Array
-    people: Integers | None
 
     @classmethod
     def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
-        inputs = rows_at(model, X)
-        return cls.rows_of_call(public_rows(model, inputs, groups, beside, X))
+        return cls(public_rows(model, rows_at(model, X), groups, beside, X))
 
-    @classmethod
-    def rows_of_call(cls, rows: Given | Tallied) -> Self:
-        """The same of rows that are known."""
-        planned: Any = rows.planned
-        return cls(rows, planned.X, planned.people)
+    @cached_property
+    def planned(self) -> Array:
+        """The inputs of rows, of many rows those of their cells."""
+        return cast(Any, self.rows.planned).X  # type: ignore[no-any-return]
+
+    @property
+    def people(self) -> Integers | None:
+        """Whose rows they are."""
+        return cast(Any, self.rows.planned).people  # type: ignore[no-any-return]
 
     @property
     def inputs(self) -> Array:
@@ -207,10 +207,6 @@ class PublicInputs:
         data: Sealed = model._data(y, row_count(X))
         return data
 
-    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
-        """What the vault measures of a plan."""
-        return self.rows._sum_for(data, plan)
-
 
 @dataclass(frozen=True)
 class PrivateRecords:
@@ -260,10 +256,6 @@ class PrivateRecords:
         people = person_ids(groups, self.planned)
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
         return with_weights(model, data, self.beside)
-
-    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
-        """What the vault measures of a plan."""
-        return data
 
 
 def _without_link(
@@ -386,7 +378,7 @@ def measure_tally(
 ) -> None:
     """The same for many rows, wherever they are."""
     _check_further(model)
-    measure_rows(model, PublicInputs.rows_of_call(rows), data, None, budget)
+    measure_rows(model, PublicInputs(rows), data, None, budget)
 
 
 def measure_rows(
@@ -412,8 +404,7 @@ def measure_rows(
     plan = replace(plan, output_names=model._released.output_names)
     if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):
         raise ValueError(SAME_SUMS if again else KINDS)
-    data = rows._sum_for(data, plan)
-    known = model._released.reach
+    known, data = model._released.reach, given._sum_for(data, plan)
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
     model._released = model._released.with_reach(known, given.planned.outermost(model.inputs_))
 

@@ -89,7 +89,7 @@ class RecordSums(Sums):
 
 
 class OfPeople:
-    """People in the place of records: all records of one are protected together."""
+    """People instead of records: all records of one are protected together."""
 
     whole_people: ClassVar[bool] = True
     counted: ClassVar[str] = PEOPLE
@@ -336,7 +336,7 @@ class Bins(RecordSums, Grid):
         return second, first
 
     def nodes(self) -> tuple[Array, Array]:
-        """Points that stand for the records of each bin, bin after bin, and the share of each.
+        """Points that represent the records of each bin, bin after bin, and the share of each.
 
         Gauss-Legendre points, so that f's average over them is that over the bin.
 
