@@ -32,6 +32,7 @@ from privgp.models.rows.fit import (
     private_inputs,
     public_rows,
     row_count,
+    with_weights,
 )
 from privgp.models.rows.tables import rows_at
 from privgp.plan.build import Question, initial_priors
@@ -209,16 +210,18 @@ class PublicInputs:
 
 @dataclass(frozen=True)
 class PrivateRecords:
-    """Private records. ``planned``: their number; ``people``: how many, where these are protected."""
+    """Private records. ``planned``: their number; ``people``: how many, where these are protected;
+    ``beside``: their weights."""
 
     inputs: ClassVar[None] = None
     planned: int
     people: int | None
+    beside: Beside
 
     @classmethod
     def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
         rows = row_count(X)
-        return cls(rows, None if groups is None else count_people(groups, rows))
+        return cls(rows, None if groups is None else count_people(groups, rows), beside)
 
     def given(self, model: Published, groups: object) -> Given:
         """The rows that a plan is made for."""
@@ -252,7 +255,7 @@ class PrivateRecords:
         """Records, checked."""
         people = person_ids(groups, self.planned)
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
-        return data
+        return with_weights(model, data, self.beside)
 
 
 def _without_link(
@@ -305,7 +308,7 @@ LOST = (
 )
 # What the released numbers rest on.
 KEPT = (
-    *("protect", "y_bounds", "x_bounds", "max_change", "likelihood", "reconstruct"),
+    *("protect", "y_bounds", "x_bounds", "max_change", "max_weight", "likelihood", "reconstruct"),
     *("classes", "link", "prevalence"),
 )
 
