@@ -91,7 +91,14 @@ def test_the_page_tells_the_limits(models):
         document = certificate(model)
         text = page(document)
         limits = " ".join(document["not_protected"])
-        for word in ("inputs", "file contains", "how many rows", "groups", "further release", "looking at"):
+        for word in (
+            "inputs",
+            "file contains",
+            "how many rows",
+            "groups",
+            "further release",
+            "looking at",
+        ):
             assert word in limits
         assert ("All outputs of one person" in limits) == (name == "groups")
         assert all(
