@@ -116,7 +116,7 @@ class PublicInputs:
     def count(self) -> int:
         return len(self.coordinates)
 
-    def given(self, model: Published, groups: object) -> Given | Tallied:
+    def to_plan(self, model: Published, groups: object) -> Given | Tallied:
         """The rows that a plan is made for."""
         return self.rows
 
@@ -223,7 +223,7 @@ class PrivateRecords:
         rows = row_count(X)
         return cls(rows, None if groups is None else count_people(groups, rows), beside)
 
-    def given(self, model: Published, groups: object) -> Given:
+    def to_plan(self, model: Published, groups: object) -> Given:
         """The rows that a plan is made for."""
         return private_count(model, self.planned, groups)
 
@@ -399,7 +399,7 @@ def measure_rows(
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
-    given = rows.given(asking, groups)
+    given = rows.to_plan(asking, groups)
     plan = plan_for_rows(asking, given, earlier)
     plan = replace(plan, output_names=model._released.output_names)
     if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):
