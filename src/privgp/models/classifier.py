@@ -60,6 +60,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     columns : what inputs are, by their names, as for ``PrivateGPRegressor``.
+    max_weight : with ``protect="records"`` and sample weights: the largest weight that counts, declared without
+        looking at the data. Larger ones are lowered to it. None: records have no weights.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that states this.
         None: the noise that protects.
@@ -93,6 +95,7 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     prevalence: float | None = None
     mechanism: str = "auto"
     columns: Mapping[Any, Any] | None = None
+    max_weight: float | None = None
     ledger: Account | None = None
     random_state: RandomState = None
 

@@ -100,6 +100,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     shares : sequence of float, optional
         One positive number per outcome: the noise of an outcome, relative to its bounds, is
         proportional to one over its share. None: equal.
+    max_weight : float, optional
+        With ``protect="records"`` and sample weights: the largest weight that counts, declared without
+        looking at the data. Larger ones are lowered to it.
     ledger : Account, optional
         The account of these data, which every fit charges before it draws.
     random_state : int, optional
@@ -127,6 +130,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     hyperparameters: str = "learned"
     mechanism: str = "auto"
     shares: Sequence[float] | None = None
+    max_weight: float | None = None
     ledger: Account | None = None
     random_state: RandomState = None
 
@@ -483,11 +487,14 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             groups = given[self.groups]
         if isinstance(weights, str):
             _check_present(given, [weights], "which sample_weight names.")
-            weights = given[weights]
+            if has_private_inputs(self.protect) and isinstance(given, FileColumns):
+                weights = given.seal(weights)
+            else:
+                weights = given[weights]
         if has_private_inputs(self.protect):  # nothing is public beside private records
-            weighed = None if weights is None else GIVEN
+            weighed = None if weights is None or self.max_weight is not None else GIVEN
             check_rules({"protect": self.protect, "sample_weight": weighed}, ONE)
-            return X, groups, Beside()
+            return X, groups, Beside(of_records=weights)
         count = rows_in(given, names)
         exposures = self._exposures_by_count(given, count)
         return X, groups, Beside(exposures, check_weights(weights, count))

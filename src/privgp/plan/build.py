@@ -97,6 +97,7 @@ class Question:
     residuals; ``weights``: (rows,), sample weights over the largest of them. None: 1 each, or those that a
     tally has. ``each``: whether every input has its own sum. ``row_noise``: (rows,), the noise variance
     of every output, where it differs by row. ``signal``: the default kernel's std over the usual one.
+    ``max_weight``: the largest weight of a private record; None: records have no weights.
     """
 
     y_bounds: tuple[float, float]
@@ -119,6 +120,7 @@ class Question:
     each: bool = False
     row_noise: Array | None = None
     signal: float = 1.0
+    max_weight: float | None = None
 
     @classmethod
     def of(cls, asked: Parameters, **own: object) -> Self:
@@ -197,11 +199,12 @@ class Question:
     @property
     def of_records(self) -> dict[str, Any]:
         """How records with such outputs are summed: how many classes have their own sums, whether
-        squares of outputs are summed too, the unit of rates where outputs are counts, and how many
-        bins or features there are at most."""
+        squares of outputs are summed too, the unit of rates where outputs are counts, how many bins or
+        features there are at most, and whether records have weights."""
         one, unit = self.classes == 2, None if self.exposures is None else self.exposures.unit
         energy, classes = one and unit is None, 1 if one else self.classes
-        return {"classes": classes, "energy": energy, "unit": unit, "most": self.inducing}
+        found = {"classes": classes, "energy": energy, "unit": unit, "most": self.inducing}
+        return {**found, "weighted": self.max_weight is not None}
 
     def kind(self, inputs: Array, nodes: Integers, cells: int | None = None) -> Outputs:
         """What is planned at these inputs, of which ``nodes`` carry the function; ``cells``: how many of

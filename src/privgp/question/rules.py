@@ -113,7 +113,9 @@ RULES = (
           "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),
          "a label is one of the classes, and no number", "classes"),
     Rule(("sample_weight",), "protect", PRIVATE,
-         "weights are public, and that of a private record is as private as the record", "weights"),
+         "the weight of a private record is as private as the record, so declare max_weight", "weights"),
+    Rule(("max_weight",), "protect", PUBLIC,
+         "public weights need no bound", "weights"),
     Rule(("reconstruct",), "sample_weight", (GIVEN,),
          "unbiased values are what a model without weights would predict, plus noise", "weights"),
     Rule(("residuals",), "protect", PRIVATE,
@@ -402,11 +404,14 @@ class Beside:
         What counts are counted over, (rows,), by the place of the outcome.
     weights : array, (rows,), optional
         Sample weights, positive; None: all rows count alike.
+    of_records : column, optional
+        Sample weights of private records, which are private too: for the vault alone.
 
     """
 
     exposures: Mapping[int, Array] = field(default_factory=dict)
     weights: Array | None = None
+    of_records: UserData = None
 
     @property
     def columns(self) -> Array | None:

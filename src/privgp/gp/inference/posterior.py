@@ -143,17 +143,17 @@ class Posterior:
             first = self.components[places[0]]
             if smooth.shape != (len(X), len(first.nodes)):
                 smooth = np.empty((len(X), len(first.nodes)))
-            evaluate(first.model.kernel, *_mapped(first, X, mapped), out=smooth)
+            evaluate(first.model.kernel, *_map_inputs(first, X, mapped), out=smooth)
             yield from ((i, self.components[i], smooth) for i in places)
 
-    def _carried(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
+    def _carry_each(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
         """Every component with its place and k(x, Z) without its changes times its weights, computed
         once for those of one kernel."""
         mapped: dict[object, tuple[Array, Array]] = {}
         for places in self._of_one_kernel:
             group = [self.components[i] for i in places]
             weights = np.hstack([c.weights for c in group])
-            carried = carry(group[0].model.kernel, *_mapped(group[0], X, mapped), weights)
+            carried = carry(group[0].model.kernel, *_map_inputs(group[0], X, mapped), weights)
             ends = np.cumsum([c.weights.shape[1] for c in group])[:-1]
             yield from zip(places, group, np.hsplit(carried, ends), strict=True)
 
@@ -164,7 +164,7 @@ class Posterior:
         if known is not None and np.array_equal(known, X):
             return cast(tuple[Array, Array], kept)
         means, variances = np.empty((2, len(self.components), len(X)))
-        for i, c, carried in self._carried(X):
+        for i, c, carried in self._carry_each(X):
             means[i], variances[i] = c.moments(X, carried)
         if means.size <= MOST_KEPT:
             self.__dict__["_last"] = X.copy(), (means, variances)
@@ -223,7 +223,7 @@ class Posterior:
         return released, square - np.outer(mean, mean)
 
 
-def _mapped(
+def _map_inputs(
     c: Component, X: Array, known: dict[object, tuple[Array, Array]]
 ) -> tuple[Array, Array]:
     """The rows of X and the nodes as the kernel of a component takes them; ``known``: by nodes and map."""

@@ -362,11 +362,15 @@ class RowsModel(Published):
     def _check_weights(self, aside: Aside) -> None:
         """Refuse sample weights where outputs are not summed with weights of ours."""
         if aside.weights is not None:
-            check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
+            declared = self.max_weight is not None and has_private_inputs(self.protect)
+            given = {} if declared else {"sample_weight": GIVEN}
+            check_rules({**self.get_params(deep=False), **given}, ONE)
 
     def _beside(self, aside: Aside, rows: int) -> Beside:
         """The exposures and sample weights of this many rows, checked."""
         exposures = self._exposures_by_place(aside.exposure, rows)
+        if has_private_inputs(self.protect):
+            return Beside(exposures, of_records=aside.weights)
         return Beside(exposures, check_weights(aside.weights, rows))
 
     def _data(
