@@ -366,7 +366,7 @@ class PredictAsked(Asked):
 
 
 class KeyAsked(Asked):
-    """A key. ``name``: of whoever has it; ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
+    """A key. ``name``: of the person who has it; ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
     with it at the OpenID Connect provider."""
 
     name: Annotated[
