@@ -76,7 +76,7 @@ DatasetFields: Any = create_model("DatasetFields", __base__=Asked, **_fields_at(
 
 
 class KindAsked(Asked):
-    """What an input column is that is no number, or what two are together: a place."""
+    """What an input column is that is not a number, or what two are together: a place."""
 
     columns: Annotated[tuple[Column, ...], Field(min_length=1, max_length=2)]
     kind: Literal["number", "date", "category", "place", "periodic", "boolean"]

@@ -99,7 +99,7 @@ def register(s: Served, who: Custodian) -> HTMLResponse:
 @router.get("/approvals")
 def approvals(s: Served, who: Anybody) -> HTMLResponse:
     names = [each["name"] for each in s.store.datasets(who)]
-    rows = _chosen([plan for name in names for plan in published.plans(s, who, name)])
+    rows = _choice_of([plan for name in names for plan in published.plans(s, who, name)])
     rows.sort(key=lambda plan: str(plan["made_at"]), reverse=True)
 
     def in_state(*states: str) -> list[Row]:
@@ -137,7 +137,7 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     shown = _dataset(s, who, name)
     plans = published.plans(s, who, name)
     usable = [each["id"] for each in plans if each["comparison"] and each["fits"]]
-    shown |= {"plans": _chosen(plans)[::-1], "comparison": usable[-1] if usable else ""}
+    shown |= {"plans": _choice_of(plans)[::-1], "comparison": usable[-1] if usable else ""}
     outcomes = _outcomes(shown["declared"])
     return _page(s, who, "plan.html", DATASETS, tab="Plan", outcomes=outcomes, **shown)
 
@@ -206,7 +206,7 @@ def _cards(s: Service, who: Who) -> list[Row]:
     return made
 
 
-def _chosen(plans: list[Row]) -> list[Row]:
+def _choice_of(plans: list[Row]) -> list[Row]:
     """The plans that somebody chose; comparisons of budgets are none."""
     return [each for each in plans if not each["comparison"] or each["approved_at"]]
 
