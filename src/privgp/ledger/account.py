@@ -225,11 +225,11 @@ class Account:
         with self.ledger.database.read() as connection:
             budget, spent = self._read_account(connection).budget, _spent(self._last(connection))
 
-        def left_after(guarantee: Guarantee) -> float | None:
+        def balance_after(guarantee: Guarantee) -> float | None:
             after = budget.after(spent, guarantee)
             return None if after is None else budget.left(after[1])
 
-        return left_after
+        return balance_after
 
     def entries(self) -> list[Entry]:
         """All charges and stored answers, oldest first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
@@ -20,7 +21,7 @@ from privgp.server.guard import COOKIES
 from privgp.server.service import Anybody, Custodian, Served, Service
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row
-from privgp.server.views.exports import certificate_context, templates
+from privgp.server.views.exports import certificate_context, short, templates
 
 router = APIRouter(include_in_schema=False)
 WRONG = "This is not a valid key."
@@ -175,12 +176,12 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
     declared, model = s.work.declaration_of(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
-    named, facts = s.title(number), model.certificate()
+    named, facts = s.title(number), dict[str, Any](model.certificate())
     shown = {
         "release": row, "title": declared.title, "unit": named.unit, "plan_hash": facts["plan_hash"],
         "headline": named.headline or declared.headline,
         "file_name": s.file_name(who, number, "privgp"),
-        "budget": f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}",
+        "budget": f"epsilon = {short(facts['epsilon'])}, delta = {short(facts['delta'])}",
         "places": len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
         "updatable": {"epsilon": model.epsilon, "delta": model.delta} if can_update else None,
     }  # fmt: skip
