@@ -63,7 +63,7 @@ def test_rougher_priors_are_about_what_is_usual_too():
 def test_what_was_declared_is_learned_about(given, same):
     plan = PrivateGPRegressor(y_bounds=(60, 200), epsilon=1.0, delta=1e-5, **given).plan(X)
     (part,) = plan.parts
-    found = part.asked.learning_priors(part.priors)
+    found = part.asked.usual_priors(part.priors)
     assert (found[-1] is part.priors[-1]) is same
     assert np.array_equal(found[0].root, part.priors[0].root) is same
     if "noise_variance" in given:

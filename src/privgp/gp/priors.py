@@ -134,7 +134,7 @@ NOISE_STD = 1.4  # of the noise std; its level is the least known of all beforeh
 # What is usual within declared bounds: stds of the function and of outputs about it, over those that a
 # plan starts with, and stds of their logarithms.
 USUAL_SIGNAL, USUAL_SIGNAL_STD = 0.5, 1.2
-USUAL_NOISE, USUAL_NOISE_STD = 0.53, 0.7
+USUAL_NOISE, USUAL_NOISE_STD = 0.53, 1.0
 ROUGH = 0.5  # smoothness of a kernel whose functions have a kink everywhere
 SHORT = 0.125  # lengthscale of the short range, over that of the long one
 SHORT_VARIANCE = 0.1  # over that of the whole function

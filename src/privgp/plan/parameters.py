@@ -163,7 +163,7 @@ class Parameters(Chosen):
         known = {"noise_variance": float(given.mean()), "row_noise": given}
         return {**known, "residuals": "never", "squares": False}
 
-    def learning_priors(self, priors: Sequence[Prior]) -> tuple[Prior, ...]:
+    def usual_priors(self, priors: Sequence[Prior]) -> tuple[Prior, ...]:
         """What a number is learned with, from the priors of its plan: what is usual, unless declared."""
         if self.kernel is not None:
             return tuple(priors)

@@ -187,7 +187,7 @@ def _learn(task: Task, asked: Parameters) -> Models:
     """Models of a number, or of the logarithm of a rate."""
     plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     if plan.unit is None:
-        priors = asked.learning_priors(task.priors)
+        priors = asked.usual_priors(task.priors)
         rough = asked.kernel is None and plan.x_bounds is None
         return learn(f, numbers, priors, rougher(priors[0]) if rough else ())
     squares = _squares(plan, numbers) if len(task.spent) == 1 else None
