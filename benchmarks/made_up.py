@@ -45,6 +45,8 @@ def curve(path: Path) -> None:
         text.remove()
     ax.plot(x, _height(x), color=style.BLACK, lw=1.4, ls="--", label="truth (simulated)")
     style.label_curves(ax)
+    finding = "Height rises until about age 20 and then stays level"
+    figure.suptitle(finding, x=0.01, ha="left", fontsize=style.TITLE)
     save(figure, path)
 
 
@@ -102,10 +104,10 @@ def attack(path: Path) -> None:
         y_bounds=(0, 1), epsilon=4.0, delta=0.01, targets=[0.5], reconstruct="unbiased"
     )
     figure = style.new_figure(5.1, 8.8)
-    what = f"Attacks on a release of 30 rows that guarantees {style.budget_text(4.0, 0.01)} to one output value"
-    style.set_title(
-        figure, f"{what}\nLeft: with the guaranteed noise. Right: with 0.7 of it", room=110
-    )
+    finding = "The attack stays within the guarantee, and breaks it with 0.7 of the noise"
+    of = f"A release of 30 rows that guarantees {style.budget_text(4.0, 0.01)} to one output value"
+    foot = f"{of}. Left: with the guaranteed noise. Right: with 0.7 of it"
+    style.set_title(figure, f"{finding}\n{foot}", room=110)
     for ax, scale in zip(figure.subplots(1, 2), (1.0, 0.7), strict=True):
         audit.trade_off(model.plan(X), draws=5_000, noise_scale=scale, random_state=0).plot(ax)
     save(figure, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -13,8 +14,9 @@ from hypothesis import settings
 
 import repeatable
 
+gc.disable()  # until all tests are collected: nothing of them is garbage
 repeatable.install()
-from tests import planned  # noqa: E402 - the product binds its samplers when it is imported
+from tests import migrated, planned  # noqa: E402 - the product binds its samplers when it is imported
 
 os.environ.update(repeatable.environment())  # of the processes that tests start
 
@@ -22,6 +24,7 @@ os.environ.update(repeatable.environment())  # of the processes that tests start
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
 planned.install()
+migrated.install()
 
 DATA = Path(
     os.environ.get("PRIVGP_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
@@ -34,6 +37,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     mark = item.get_closest_marker("statistical")
     repeatable.start(mark.kwargs.get("failure") if mark else None)
     planned.start(item)
+    migrated.start(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """All that was collected stays: garbage is looked for in what tests make alone."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 10)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,8 +1,9 @@
 """Plans of equal public arguments are made once per worker, where planning is not what is tested.
 
 A plan is a frozen value and a pure function of what is public; tests/plan shows that. Tests there, of
-the adversary and of recorded results plan anew every time, and so does every test that patches something,
-and every process that a test starts.
+faults and of recorded results plan anew every time, and so does every test that patches something,
+and every process that a test starts. A replay and an attack remember by all that a plan is made of: if a
+private value were among that, the neighbouring dataset would be planned anew, and differ.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from privgp.plan import plan
 
 ANEW = (
     "tests/plan/",
-    "tests/adversary/",
+    "tests/adversary/test_",
     "tests/recorded/",
     "tests/statistical/",
     "tests/test_steady",
 )
+ATTACKS = ("tests/adversary/test_mechanisms",)
 MOST_BYTES, MOST_PLANS = 100_000, 300
 
 _made: dict[bytes, Any] = {}
@@ -33,7 +35,8 @@ def start(test: pytest.Item) -> None:
     """Begin a test: remember plans, or make them anew. Pages patch the working directory alone."""
     global _remembers
     patches = "monkeypatch" in getattr(test, "fixturenames", ())
-    _remembers = not test.nodeid.startswith(ANEW) and (
+    anew = test.nodeid.startswith(ANEW) and not test.nodeid.startswith(ATTACKS)
+    _remembers = not anew and (
         not patches or test.nodeid.startswith("tests/test_docs.py")
     )
 

@@ -16,15 +16,16 @@ WEIGHTS = {
 }
 # Words that readers use and the pages do not.
 SYNONYMS = {
-    "analysts": "consumer, download, read a file, query",
+    "analysts": "consumer, download, read a file, query, notebook, plot, table of predictions, district",
     "audits": "membership inference, red team, empirical privacy, canary",
     "averages": "aggregate, choropleth, polygons, regions, zones, contrast, simultaneous band",
-    "certificate": "report, attestation, compliance, model card, disclosure",
+    "certificate": "verify, sound, report, attestation, compliance, model card, disclosure",
     "choosing": "privacy parameters, privacy loss, clipping, range, epsilon value",
-    "citizens": "patient, data subject, my data, opt out, complaint",
+    "citizens": "patient, data subject, my data, my value, find out, learn my waiting time, re-identify, opt out, "
+    "complaint",
     "classes": "classification, categorical outcome, logistic, probability, diagnosis",
     "counts": "Poisson, incidence, prevalence, rate, epidemiology",
-    "custodians": "data owner, controller, curator, publish, quick start",
+    "custodians": "data owner, controller, curator, publish, quick start, hospital, semicolon, decimal comma",
     "density": "heat map, point pattern, KDE, intensity, locations",
     "dpia": "GDPR, legal, privacy impact assessment, anonymisation, compliance, regulator",
     "engine": "big data, parquet, Dask, Spark, SQL, DuckDB, PostgreSQL, cluster, scale",
@@ -36,7 +37,8 @@ SYNONYMS = {
     "several-outputs": "multi-output, multivariate, multitask",
     "several-releases": "composition, accounting, repeat, publish again",
     "survey-weights": "sampling weights, stratified, design weights",
-    "tables": "CSV, Excel, dates, NaN, missing data, imputation, GIS, latitude, longitude",
+    "tables": "CSV, semicolon, delimiter, decimal comma, empty cells, Excel, dates, NaN, missing data, imputation, GIS, latitude, longitude",
+    "reviewers": "verify a certificate, check, audit, is it sound, approve, sign off",
     "troubleshooting": "error message, exception, help, does not work, failed",
     "updates": "incremental, streaming, monthly, append, new data",
 }

@@ -128,7 +128,9 @@ def test_whatever_cannot_be_read_is_refused_by_one_sentence(kind: str, tmp_path:
         sentences.add((found.out, found.err))
     assert len(sentences) == 1
     (said,) = sentences
-    assert said[1].endswith("must hold a value of their kind in every row.\n")
+    assert said[1].endswith(
+        "of their kind in every row, such as 12.5 for a number and 2025-12-31 for a date.\n"
+    )
 
 
 def furthest(kind: str, folder: Path) -> float:

@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import check_grad
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern, WhiteKernel
 
@@ -17,7 +16,6 @@ from privgp.audit.members import draw_release
 from privgp.audit.shadows import (
     MeanLaw,
     Population,
-    _loss,
     fit_means,
     fit_variances,
     posteriors,
@@ -89,13 +87,6 @@ def test_statistics_of_paths_have_the_law_of_drawn_paths():
     exact = draw_release(mean, var, math.inf, 2.0, rng)
     assert np.array_equal(exact.means, mean)
     assert exact.log_variances == pytest.approx(np.log(0.7 / 4.0))
-
-
-def test_the_gradient_of_the_likelihood_is_its_gradient():
-    t = np.random.default_rng(0).normal(size=200)
-    p = np.array([0.3, -1.0, 0.2, 0.7, -0.3, -1.0])
-    error = check_grad(lambda q: _loss(q, t)[0], lambda q: _loss(q, t)[1], p)
-    assert error < 1e-5
 
 
 @pytest.mark.parametrize("noise", [-4.0, -1.0, 1.0])

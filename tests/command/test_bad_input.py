@@ -47,7 +47,7 @@ BAD_TABLES = {
     "header only": ("age,bmi,cost\n", "no rows"),
     "missing column": (CELLS.replace("bmi", "weight"), "'age', 'weight' and 'cost'"),
     "duplicate input": (CELLS.replace("age,bmi", "bmi,bmi").replace("cost", "age"), "2 columns"),
-    "another case": (CELLS.replace("age,bmi", "Age,BMI"), "write 'Age', as it does"),
+    "another case": (CELLS.replace("age,bmi", "Age,BMI"), "but one named 'Age'"),
     "text in an input": (CELLS.replace("22.5", "tall"), "row 2"),
     "empty input": (CELLS.replace("22.5", ""), "no value in row 2"),
     "blank input": (CELLS.replace("22.5", "  "), "no value in row 2"),
@@ -297,6 +297,30 @@ def test_broken_releases(tmp_path: Path, visits: Path, write: Write, content: by
     file = write("v.privgp", content)
     refused(tmp_path, "inspect", file)
     refused(tmp_path, "predict", file, visits, "-o", tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize("command", ["plan", "release", "predict", "inspect"])
+def test_an_empty_word_is_not_this_folder(
+    tmp_path: Path, visits: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """As of a variable of the shell that is not set."""
+    monkeypatch.chdir(visits.parent)
+    out = ["-o", tmp_path / "v.privgp"] if command == "release" else []
+    refused(tmp_path, command, "", *COLUMNS, *BUDGET, *out, words=("A word of the line is empty",))
+
+
+def test_a_table_without_any_of_the_columns(tmp_path: Path, write: Write) -> None:
+    """Its columns are not listed: without a header they would be somebody's values."""
+    data = write("v.csv", CELLS.replace("age,bmi", "ages,weight"))
+    refused(tmp_path, "plan", data, *COLUMNS, *BUDGET, words=("the spelling of the name",))
+    assert "weight" not in run("plan", data, *COLUMNS, *BUDGET).err
+
+
+def test_letters_of_another_encoding_name_the_option(tmp_path: Path, write: Write) -> None:
+    data = write("v.csv", CELLS.replace("bmi", "gr\xf6\xdfe").encode("latin-1"))
+    line = ["plan", data, "--inputs", "age", *BUDGET]
+    refused(tmp_path, *line, words=("state its encoding with --encoding",))
+    assert run(*line, "--encoding", "latin-1").code == 0
 
 
 def test_bad_predictions(tmp_path: Path, visits: Path, release: Path, write: Write) -> None:

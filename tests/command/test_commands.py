@@ -39,7 +39,7 @@ def test_plan_release_predict_inspect(tmp_path: Path, ending: str) -> None:
         *("--certificate", page, "--plot", picture),
     )
     assert released.code == 0, released
-    assert "contains inputs, 'age' and 'bmi'" in released.out
+    assert "contains values of 'age' and 'bmi' from" in released.out
     assert "(1, 0)-differential privacy (pure)" in released.out
     assert picture.read_bytes().startswith(PNG)
     assert "<html" in page.read_text()
@@ -154,7 +154,7 @@ def test_the_interval_has_the_coverage_that_is_asked_for(
     )
     assert asked.code == 0, asked
     assert "probability 0.5" in asked.out
-    assert ("a new output" if observation else "of the function") in asked.out
+    assert ("a new output" if observation else "contains the function") in asked.out
     found = pl.read_csv(tmp_path / "p.csv")
     X = found.select("age", "bmi")
     ends = privgp.load(release).interval(X, 0.5, observation=observation)

@@ -183,12 +183,14 @@ def test_a_plan_that_leaves_out_rows_says_that_it_looked_which_have_no_output(
     (tmp_path / "t.csv").write_text("a,cost\n1,5\n2,\n3,6\n4,7\n")
     asked = ["--inputs", "a", *BUDGET[2:], "--missing", "drop", "--hyperparameters", "fixed"]
     for given, told in (
-        (["--output", "cost"], "which rows have none"),
+        (["--output", "cost"], "which rows have an output"),
         ([], "a plan needs no output"),
     ):
         done = run("plan", tmp_path / "t.csv", *asked, *given)
         assert done.code == 0, done
         assert told in " ".join(done.out.split())
+        # Without it the plan has other rows than the release, which would refuse it.
+        assert ("also leaves out rows without an output" in done.err) == (not given)
 
 
 def test_a_grid_of_places_is_written_as_geojson_and_read_by_others(tmp_path: Path) -> None:
@@ -329,7 +331,7 @@ def test_a_grid_covers_the_range_of_the_data(published: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--grid", "3", "-o", "g.nc", "--grid-bounds", "region=west"], "does not know"),
+        (["--grid", "3", "-o", "g.nc", "--grid-bounds", "region=west"], "is not in the release"),
         (["--grid", "200", "-o", "g.csv"], "more than 1,000,000"),
         (["-o", "g.csv"], "Missing: --out for the results together with NEW"),
         (["t.csv", "-o", "g.nc"], "holds a grid"),
@@ -351,7 +353,7 @@ def test_what_a_grid_cannot_be(
 def test_an_unknown_level_is_told(published: Path, tmp_path: Path) -> None:
     TABLE.head(2).with_columns(region=pl.lit("west")).write_csv(tmp_path / "new.csv")
     told = run("predict", published, tmp_path / "new.csv", "-o", tmp_path / "p.csv").out
-    assert "2 rows have a level that the release does not know" in told
+    assert "2 rows have a level that is not in the release" in told
 
 
 def test_the_name_and_the_units_stand_everywhere(published: Path, tmp_path: Path) -> None:
@@ -606,6 +608,6 @@ def test_maps_of_counts_are_called_rates(tmp_path: Path, units: str | None) -> N
     told = json.loads(areas.read_text())
     assert {each["properties"]["name"] for each in told["features"]} == {name}
     done = run("predict", release, "--grid", "3", "-o", grid)
-    assert "each std are those of the rate" in done.out
+    assert "contains the rate with probability" in done.out
     with xarray.open_dataset(grid) as read:
         assert read.attrs["title"] == title

@@ -16,9 +16,9 @@ from sklearn.base import clone
 from privgp import Ledger, PrivateGPRegressor, open_table
 from privgp.engine.workers import Serial
 from privgp.models.rows.fit import Tallied, fit_for_rows, rows_in_memory
-from privgp.plan.inputs.arguments import Beside
 from privgp.plan.inputs.blocks import ArrayInputs, Blocks
 from privgp.plan.inputs.tally import tally_rows
+from privgp.question.rules import Beside
 from privgp.vault import measure
 from privgp.vault.grouped.totals import Encoding, Key, PrivateBlock, Summing
 

@@ -29,7 +29,7 @@ def asked_kinds(house: House) -> set[str]:
 @cache
 def _asked_by(module: Module) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
             found |= _names(node.args[1])
         elif isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type("):

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 
 from tests.house.source import SOURCE, House, Module
 
@@ -71,18 +72,12 @@ print(*sorted(name for name in ran if name.startswith("privgp.")))
 
 def kind_asks(house: House) -> int:
     """How many places ask which kind they have."""
-    lines = (line for module in house.modules.values() for line in code_of(module))
-    return sum(len(re.findall(pattern, line)) for line in lines for pattern in ASKS)
+    return sum(map(_asks, house.modules.values()))
 
 
-def code_of(module: Module) -> list[str]:
-    """The lines of a module without its docstrings."""
-    silent: set[int] = set()
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            silent.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    lines = enumerate(module.text.splitlines(), 1)
-    return [line.partition("#")[0] for place, line in lines if place not in silent]
+@cache
+def _asks(module: Module) -> int:
+    return sum(len(re.findall(pattern, line)) for line in module.code for pattern in ASKS)
 
 
 def uses_of_any(house: House) -> int:
@@ -90,7 +85,7 @@ def uses_of_any(house: House) -> int:
     return sum(
         isinstance(node, ast.Name) and node.id == "Any"
         for module in house.modules.values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
     )
 
 
@@ -99,7 +94,7 @@ def methods_per_class(house: House) -> dict[str, int]:
     return {
         f"{module.name}.{node.name}": sum(isinstance(each, ast.FunctionDef) for each in node.body)
         for module in house.modules.values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef)
     }
 
@@ -109,7 +104,7 @@ def participles(house: House) -> list[str]:
     return [
         f"{module.name}.{node.name}"
         for module in house.modules.values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("__")
         if any(map(_is_participle, (_words(node.name)[0], _words(node.name)[-1])))
     ]
@@ -131,18 +126,24 @@ def circles(house: House) -> list[set[str]]:
 
 
 def _needs(house: House, module: Module) -> set[str]:
+    targets = _targets(module)
+    found = {house.module_of(target) for target in targets}
+    return {each for each in found if each is not None} - {module.name, "privgp"}
+
+
+@cache
+def _targets(module: Module) -> frozenset[str]:
+    """What a module imports for more than the type checker."""
     typed = {
         f"{module._base(node)}.{alias.name}"
-        for block in ast.walk(module.tree)
+        for block in module.nodes
         if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     early = {each.target for each in module.imports if not each.late}
-    targets = {each.target for each in module.imports if each.target not in typed - early}
-    found = {house.module_of(target) for target in targets}
-    return {each for each in found if each is not None} - {module.name, "privgp"}
+    return frozenset(each.target for each in module.imports if each.target not in typed - early)
 
 
 def _strong_components(graph: Mapping[str, set[str]]) -> list[set[str]]:

@@ -49,9 +49,8 @@ def charging(house: House) -> set[str]:
         module.name
         for module in house.modules.values()
         if room_of(module.name) != "ledger"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Call)
-        and ast.unparse(node.func).rpartition(".")[2] in ("charge", "answer")
+        for node in module.calls
+        if ast.unparse(node.func).rpartition(".")[2] in ("charge", "answer")
         and not ast.unparse(node.func).startswith("super()")
     }
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from tests.house.source import House, Module, room_of, within
 
@@ -102,13 +102,27 @@ class Function:
     def parameters(self) -> list[ast.arg]:
         return _parameters(self.node.args)
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(ast.walk(self.node))
+
 
 def _parameters(args: ast.arguments) -> list[ast.arg]:
     return [*args.posonlyargs, *args.args, *args.kwonlyargs]
 
 
-def functions_of(module: Module) -> Iterator[Function]:
+@cache
+def functions_of(module: Module) -> tuple[Function, ...]:
     """Functions of the module and of its classes; what is nested in them belongs to them."""
+    return tuple(_functions_of(module))
+
+
+@cache
+def _written(node: ast.AST) -> str:
+    return ast.unparse(node)
+
+
+def _functions_of(module: Module) -> Iterator[Function]:
     for node in module.tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield Function(module, "", node)
@@ -147,7 +161,7 @@ class Watch:
         self.vault_fields = {
             name
             for module in vault
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.ClassDef)
             for name in self._objects_in(module, node)
         }
@@ -172,7 +186,7 @@ class Watch:
         """Attributes of a class of the vault that are objects of the vault themselves."""
         for node in ast.walk(made):
             if isinstance(node, ast.AnnAssign) and self.is_private_type(module, node.annotation):
-                yield ast.unparse(node.target).removeprefix("self.")
+                yield _written(node.target).removeprefix("self.")
             elif isinstance(node, ast.FunctionDef) and node.name == "__init__":
                 yield from (
                     parameter.arg
@@ -206,9 +220,9 @@ class Watch:
             return room_of(function.module.name) in ("command", "server")
         return name == "X" and any(
             isinstance(node, ast.Call)
-            and ast.unparse(node.func).endswith(("check_private_inputs", "seal_inputs"))
+            and _written(node.func).endswith(("check_private_inputs", "seal_inputs"))
             and any(isinstance(arg, ast.Name) and arg.id == "X" for arg in node.args)
-            for node in ast.walk(function.node)
+            for node in function.nodes
         )
 
     def _fields_of_private_types(self) -> set[tuple[str, str]]:
@@ -219,7 +233,7 @@ class Watch:
                 node.target.id if isinstance(node.target, ast.Name) else node.target.attr,
             )
             for module in self.house.room(*WATCHED)
-            for node in ast.walk(module.tree)
+            for node in module.nodes
             if isinstance(node, ast.AnnAssign) and self.is_private_type(module, node.annotation)
             if isinstance(node.target, ast.Attribute)
             or isinstance(module.parents[node], ast.ClassDef)
@@ -233,14 +247,14 @@ class Flow:
         self.watch, self.function, self.module = watch, function, function.module
         self.names: dict[str, int] = {}
         scopes = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-        inner = [node.args for node in ast.walk(function.node) if isinstance(node, scopes)]
+        inner = [node.args for node in function.nodes if isinstance(node, scopes)]
         for parameter in [each for args in inner for each in _parameters(args)]:
             if watch.is_private(function, parameter):
                 kept = watch.is_private_type(self.module, parameter.annotation)
                 self.names[parameter.arg] = KEPT if kept else RAW
         self.aliases = {
             node.targets[0].id: node.value
-            for node in ast.walk(function.node)
+            for node in function.nodes
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
         }
         self.is_reader = function.node.name in READERS
@@ -255,7 +269,7 @@ class Flow:
 
     def spread(self) -> None:
         """Follow assignments once."""
-        for node in ast.walk(self.function.node):
+        for node in self.function.nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     self._bind(target, node.value)
@@ -270,7 +284,7 @@ class Flow:
                 kind = self.kind(node.value)
                 if kind and not self.is_reader:
                     self.watch.returned[f"{self.module.name}.{self.function.title}"] = kind
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".append"):
+            elif isinstance(node, ast.Call) and _written(node.func).endswith(".append"):
                 assert isinstance(node.func, ast.Attribute)
                 if any(self.kind(arg) for arg in node.args):
                     self._mark(node.func.value, RAW)
@@ -392,9 +406,9 @@ class Flow:
     def violations(self) -> Iterator[str]:
         if self.is_reader:
             return
-        for node in ast.walk(self.function.node):
+        for node in self.function.nodes:
             if isinstance(node, ast.expr) and self.kind(node) and not self._may(node):
-                yield f"{self.module.name}.{self.function.title}: {ast.unparse(self._parent(node))}"
+                yield f"{self.module.name}.{self.function.title}: {_written(self._parent(node))}"
 
     def _parent(self, node: ast.AST) -> ast.AST:
         return self.module.parents[node]
@@ -511,7 +525,7 @@ class Flow:
                 word = next((w.arg for w in call.keywords if w.value is node), None)
                 if word is not None:
                     return next(
-                        (f.annotation for f in fields if ast.unparse(f.target) == word), None
+                        (f.annotation for f in fields if _written(f.target) == word), None
                     )
                 place = call.args.index(node) if node in call.args else len(fields)
                 return fields[place].annotation if place < len(fields) else None

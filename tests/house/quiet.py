@@ -75,7 +75,7 @@ def _imports(module: Module) -> set[str]:
 
 def _asks_the_process(module: Module) -> bool:
     """Whether nothing else is taken from os."""
-    used = {ast.unparse(node) for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
+    used = {ast.unparse(node) for node in module.nodes if isinstance(node, ast.Attribute)}
     return {name for name in used if name.startswith("os.")} <= OF_A_PROCESS
 
 
@@ -84,7 +84,7 @@ def _says(module: Module) -> set[str]:
     special = {STATES: PUBLIC_WORDS_OF_STATES, CHECKS: PUBLIC_WORDS_OF_CHECKS}
     words = (special[room] for room in special if within(module.name, room))
     public = next(words, PUBLIC_WORDS)
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Call):
             called = node.func
             if isinstance(called, ast.Name) and called.id in SPEAKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -41,14 +41,33 @@ class Module:
         return ast.parse(self.text)
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """The whole tree."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def calls(self) -> tuple[ast.Call, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, ast.Call))
+
+    @cached_property
+    def code(self) -> tuple[str, ...]:
+        """The lines without docstrings and comments."""
+        silent: set[int] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                silent.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        lines = enumerate(self.text.splitlines(), 1)
+        return tuple(line.partition("#")[0] for place, line in lines if place not in silent)
+
+    @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
 
     @cached_property
     def imports(self) -> tuple[Import, ...]:
         """All of them, at any depth of the code."""
         found: list[Import] = []
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 late = self._is_late(node)
                 for alias in node.names:
@@ -99,7 +118,9 @@ class House:
         self.modules = dict(modules)
 
     @classmethod
+    @cache
     def built(cls) -> House:
+        """The package as it is; modules that are not planted are read once for all tests."""
         modules = {}
         for path in sorted((SOURCE / PACKAGE).rglob("*.py")):
             parts = path.relative_to(SOURCE).with_suffix("").parts

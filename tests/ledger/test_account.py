@@ -459,7 +459,9 @@ def test_a_certificate_is_checked_against_a_public_key_alone(signed, tmp_path):
     unsigned = {"total_epsilon": 9.0, "total_delta": 0.5, "left": 9.0}
     generous = {**certificate, "ledger": {**charged, **unsigned}}
     assert not unsigned.keys() & check_certificate(generous, public).keys()
-    assert "The charge is signed, total budget and what was left are not" in page(generous)
+    assert "The charge is signed; the total budget and the remaining budget are not" in page(
+        generous
+    )
     other = SigningKey(tmp_path / "other.pem").public_pem
     with pytest.raises(LedgerTampered, match="not signed by this key"):
         check_certificate(certificate, other)

@@ -34,7 +34,7 @@ from privgp import (
     PrivateGridSearchCV,
 )
 from privgp.ledger.filter import decimal_below as below
-from privgp.models.spending import SpendsAtFit
+from privgp.models.published import SpendsAtFit
 from privgp.release.certificate import certificate, page
 from privgp.vault import measure
 

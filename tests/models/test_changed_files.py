@@ -132,4 +132,4 @@ def _nothing_spent(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("something was spent")
 
     monkeypatch.setattr("privgp.vault.measure.add_noise", spend)
-    monkeypatch.setattr("privgp.models.spending.publish", spend)
+    monkeypatch.setattr("privgp.models.published.publish", spend)

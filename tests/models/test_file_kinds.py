@@ -105,7 +105,7 @@ def test_types_of_parquet_say_what_columns_are(data, tmp_path):
     [
         ({"age": "date"}, "'age' of .* must hold dates"),
         ({("age", "hour"): "place"}, "'age' and 'hour' of .* must hold coordinates"),
-        ({"who": "boolean"}, "'who', which is no column"),
+        ({"who": "boolean"}, "'who', which is not a column"),
         ({"ok": "boolean", "age": "boolean"}, "'age' of .* must hold true or false"),
         ("date", "columns must say"),
         ({"age": "category"}, "more than 1,000 levels"),

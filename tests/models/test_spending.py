@@ -28,7 +28,7 @@ from privgp import (
     PrivateGPRegressor,
     PrivateGridSearchCV,
 )
-from privgp.models.spending import SpendsAtFit
+from privgp.models.published import SpendsAtFit
 
 X = np.linspace(0.0, 1.0, 12)[:, None]
 Y = X[:, 0].copy()

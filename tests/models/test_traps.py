@@ -61,7 +61,7 @@ OF_ONE_TABLE = ("any outcomes", "density")  # which take no output beside X
 
 @pytest.mark.parametrize("kind", [kind for kind in MADE if kind not in OF_ONE_TABLE])
 def test_no_estimator_takes_its_output_among_its_inputs(kind, monkeypatch):
-    monkeypatch.setattr("privgp.models.spending.publish", None)
+    monkeypatch.setattr("privgp.models.published.publish", None)
     output = SECOND.get(kind, "cost")
     y = FRAME[output]
     frame = pl.from_pandas(FRAME)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import date
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -242,8 +244,18 @@ def test_the_title_says_the_budget_and_shouts_when_it_is_a_simulation():
 
 
 def test_slices_say_that_the_others_are_held():
-    texts = words_of(fitted(inputs(4)).plot())
-    assert "the others are held at their median" in texts
+    X = inputs(4)
+    texts = words_of(fitted(X).plot())
+    assert "the others are held at their median: input 1 = " in texts
+    kinds = pl.DataFrame(
+        {
+            "age": X[:, 0],
+            "day": [date(2025, 3, 1)] * len(X),
+            "region": ["north", *["south"] * (len(X) - 1)],
+        }
+    )
+    texts = words_of(fitted(kinds).plot())
+    assert f"age = {np.median(X[:, 0]):.4g}, day = 2025-03-01, region = south" in texts
 
 
 def test_names_are_drawn_as_they_are(tmp_path):
@@ -318,7 +330,7 @@ def test_a_curve_says_what_it_shows_in_which_units():
     model = fitted(table(age=inputs(1)[:, 0])).name_output("height", "cm")
     figure = model.plot(points=table(age=[21.0, 25.0]))
     (ax,) = figure.axes
-    assert figure.get_suptitle() == "Mean height (cm) by age"
+    assert figure.get_suptitle() == "Mean height by age"
     assert "From 24 rows; protects one output value" in words_of(figure)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("age", "height (cm)")
     assert all(name in words_of(figure) for name in ("mean", TOTAL, "public inputs"))
@@ -366,7 +378,7 @@ def test_coordinates_of_a_plane_have_one_scale_and_others_have_not():
 
 def test_chosen_points_are_not_called_public_inputs():
     figure = fitted(inputs(1, 200), inducing=20).plot()
-    assert "20 points that stand for the inputs" in words_of(figure)
+    assert "20 representative inputs" in words_of(figure)
     assert "public inputs" not in words_of(figure)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPClassifier, PrivateGPRegressor
-from privgp.plan.wording import advice, are_round
+from privgp.privacy.budget import advice
+from privgp.tables.kinds import are_round
 
 ROUND = [
     (0, 3000), (60, 200), (-1.5, 1.5), (32, 212), (0, 1), (0, 30.48), (1.524, 1.8288),

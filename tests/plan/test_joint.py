@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from privgp.plan.inputs.arguments import are_several, check_output_shares, per_output
 from privgp.plan.strategy import strategy_for_rows, strategy_of_groups
 from privgp.plan.together import JointSums, factors
 from privgp.privacy.noise import GAUSSIAN, LAPLACE
+from privgp.question.rules import are_several, check_output_shares, per_output
 from privgp.vault.measure import exact
 
 ENDS = np.array(list(product((-1.0, 0.0, 1.0), repeat=2)))

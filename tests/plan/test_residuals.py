@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from privgp import PrivateGPRegressor
-from privgp.plan.designs.stages import LEAST, Residuals, share_out
+from privgp.plan.build import LEAST
+from privgp.plan.designs.stages import Residuals, share_out
 from privgp.privacy.guarantee import compose
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
 

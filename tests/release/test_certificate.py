@@ -308,10 +308,10 @@ def test_the_first_page_names_the_column_its_units_and_what_is_left(tmp_path):
     account = Ledger(f"sqlite:///{tmp_path}/budget.db").open("waits", epsilon=3.0, delta=1e-5)
     model = fitted(ledger=account).name_output("waiting time", "minutes")
     shown = re.sub(r"<[^>]*>", "", page(certificate(model)).partition("Technical details")[0])
-    assert "how waiting time, in minutes, depends on" in shown
+    assert "how waiting time (in minutes) depends on" in shown
     assert "One value of waiting time." in shown
     assert re.search(r"Expected error [\d.]+ minutes \(", shown)
-    assert "an organisation that is not named" in shown
+    assert "the publisher is not named" in shown
     assert f"epsilon = {account.remaining():g} was left" in shown
     assert f"its hash must be {certificate(model)['plan']}" in shown
     assert "may spend epsilon = 3 and delta = 1e-05" in shown

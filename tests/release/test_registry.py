@@ -214,7 +214,7 @@ def test_it_has_the_error_to_expect_and_the_coverage(name, facts):
     }
     assert told["unit"] == units.get(name, "in units of the output")
     assert told["interval_coverage"] == 0.9
-    sentence = f"expected error {errors[0]:.4g}"
+    sentence = f"the expected error is {errors[0]:.4g}"
     implementation = document["registry"]["deployment"]["implementation"]
     assert sentence in implementation["justification"]
     assert "with probability 0.9" in implementation["justification"]

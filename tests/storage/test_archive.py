@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privgp import load
-from privgp.storage import archive
+from privgp.storage import archive, parts
 from privgp.storage.archive import VERSION, DamagedFile, pack, read, unpack, write
 
 MEMBERS = {"model.json": b'{"a": 1}', "nodes.npy": bytes(range(256))}
@@ -211,7 +211,8 @@ def test_a_folder_that_may_not_be_written_says_so(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     # Permissions do not stop the superuser, who may be running this.
-    monkeypatch.setattr(archive, "open", refuse, raising=False)
+    for module in (archive, parts):
+        monkeypatch.setattr(module, "open", refuse, raising=False)
     with pytest.raises(PermissionError):
         write(tmp_path / "model.privgp", b"data", overwrite=False)
     with pytest.raises(FileNotFoundError):

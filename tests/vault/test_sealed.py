@@ -12,7 +12,7 @@ import pytest
 from privgp import PrivateGPClassifier, PrivateGPRegressor
 from privgp.models import published
 from privgp.plan.inputs.inputs import Inputs
-from privgp.vault.labels import seal_columns, seal_outcome, seal_outcomes
+from privgp.vault.measure import seal_columns, seal_outcome, seal_outcomes
 from privgp.vault.table import seal_rows
 from privgp.vault.validate import check_outputs, check_private_inputs, seal_inputs, seal_outputs
 from privgp.vault.values import Sealed, unseal

@@ -24,17 +24,17 @@ from privgp.gp.growing import Coordinates
 from privgp.models.classifier import PrivateGPClassifier
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
+from privgp.models.published import simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.search.bayes import PrivateBayesSearchCV, guarantee_of
 from privgp.models.search.candidates import candidates_of
 from privgp.models.search.grid import PrivateGridSearchCV
-from privgp.models.spending import simulation
 from privgp.plan.functions.paths import MOST_PATHS
-from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.part import Part
 from privgp.plan.plan import Plan
 from privgp.publish import forget_fits
 from privgp.question.outcomes import has_private_inputs
+from privgp.question.rules import domain_pairs
 from privgp.types import Array, Cells, Random, RandomState, Table, UserData
 from privgp.vault.measure import exact
 from privgp.vault.scores import score_sensitivity

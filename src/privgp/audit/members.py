@@ -15,7 +15,7 @@ from privgp.audit.promises import promise_of
 from privgp.audit.result import Callback, Membership, measure_success, show_progress
 from privgp.audit.shadows import Population, Released, Response, fit_laws, posteriors, step
 from privgp.gp.kernels.evaluate import signal_and_noise, variance
-from privgp.plan.inputs.arguments import domain_pairs
+from privgp.question.rules import domain_pairs
 from privgp.types import Array, Bounds, RandomState
 
 

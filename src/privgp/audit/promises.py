@@ -12,11 +12,11 @@ from scipy.special import ndtr, ndtri
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.evaluate import variance
-from privgp.plan.inputs.arguments import domain_pairs
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, Guarantee
 from privgp.privacy.posterior_mean import mean_sensitivity, posterior_shape
 from privgp.privacy.rdp import PathCurve, delta_for, influence_and_shift
+from privgp.question.rules import domain_pairs
 from privgp.types import Array, Bounds, UserData
 
 SMALL_DELTA = 1e-3

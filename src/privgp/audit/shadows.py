@@ -133,9 +133,7 @@ ENOUGH = 1e-7  # of the mean log density: a hundredth of what 10,000 draws can t
 BOUNDS = [(-8, 8), (-12, 12), (-6, 3), (-12, 12), (-6, 3), (np.log(1e-4), np.log(1e4))]
 # Quantiles of a standard normal: edges and middles of intervals of equal probability.
 _EDGES = ndtri(np.arange(NODES + 1) / NODES)
-_FINITE_EDGES = np.where(np.isfinite(_EDGES), _EDGES, 0.0)  # at the ends their factor is 0
 _MIDDLES = ndtri((np.arange(NODES) + 0.5) / NODES)
-_LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -157,12 +155,21 @@ class MeanLaw:
 
     def logpdf(self, t: Array) -> Array:
         """Log density of means, (draws,)."""
-        nodes = _Nodes(np.array(self.parameters))
-        parts = [
-            logsumexp(nodes.exponents(part), axis=1)
-            for part in np.array_split(np.asarray(t) / self.scale, -(-len(t) // 1000))
-        ]
+        blocks = np.array_split(np.asarray(t) / self.scale, -(-len(t) // 1000))
+        parts = [logsumexp(self._exponents(block), axis=1) for block in blocks]
         return np.asarray(np.concatenate(parts) - np.log(self.scale))
+
+    def _exponents(self, t: Array) -> Array:
+        """Log of weight times density of every interval, (t, 2 NODES)."""
+        odds, *components, log_noise = self.parameters
+        means, log_spreads = np.reshape(components, (2, 2, 1)).swapaxes(0, 1)
+        spreads, share = np.exp(log_spreads), float(expit(odds))
+        centres, ends = (np.tanh(0.5 * (means + spreads * at)) for at in (_MIDDLES, _EDGES))
+        widths = np.diff(ends, axis=1)
+        variances = (np.exp(2.0 * log_noise) + np.square(widths) / 12.0).ravel()
+        weights = np.repeat([share, 1.0 - share], NODES) / NODES
+        heights = np.log(weights) - 0.5 * np.log(2.0 * np.pi * variances)
+        return np.asarray(heights - 0.5 * np.square(t[:, None] - centres.ravel()) / variances)
 
 
 @dataclass(frozen=True)
@@ -248,10 +255,12 @@ def fit_means(values: Array, scale: float) -> MeanLaw:
         [0.0, lower, 0.0, upper, 0.0, np.log(0.3 * spread)],
         [0.0, middle - 0.3, -1.0, middle + 0.3, -1.0, np.log(spread)],
     )
-    results = [
-        minimize(_loss, start, (t,), "L-BFGS-B", True, bounds=BOUNDS, options={"ftol": ENOUGH})
-        for start in starts
-    ]
+
+    def loss(p: Array) -> float:
+        return -float(np.mean(MeanLaw(tuple(p), 1.0).logpdf(t)))
+
+    stop = {"ftol": ENOUGH}
+    results = [minimize(loss, at, method="L-BFGS-B", bounds=BOUNDS, options=stop) for at in starts]
     best = min(results, key=lambda result: float(result.fun))
     return MeanLaw(tuple(float(p) for p in best.x), scale)
 
@@ -260,49 +269,3 @@ def fit_variances(values: Array) -> VarianceLaw:
     """Maximum likelihood of two components for logarithms of variances."""
     mixture = GaussianMixture(2, random_state=0, reg_covar=1e-8, tol=1e-5)
     return VarianceLaw(mixture.fit(np.reshape(values, (-1, 1))))
-
-
-class _Nodes:
-    """The normal distributions whose mixture is the density: (2 NODES,) centres, variances and weights."""
-
-    def __init__(self, p: Array) -> None:
-        self.share = float(expit(p[0]))
-        self.noise = float(np.exp(2.0 * p[5]))
-        middles = np.stack([p[1] + np.exp(p[2]) * _MIDDLES, p[3] + np.exp(p[4]) * _MIDDLES])
-        edges = np.stack([p[1] + np.exp(p[2]) * _EDGES, p[3] + np.exp(p[4]) * _EDGES])
-        self.spreads = np.exp(np.array([[p[2]], [p[4]]]))
-        self.centres, self.ends = np.tanh(0.5 * middles), np.tanh(0.5 * edges)
-        self.widths = np.diff(self.ends, axis=1)
-        self.variances = self.noise + np.square(self.widths) / 12.0
-        weights = np.repeat([self.share, 1.0 - self.share], NODES) / NODES
-        self.heights = np.log(weights) - 0.5 * np.log(self.variances.ravel()) - _LOG_ROOT
-
-    def exponents(self, t: Array) -> Array:
-        """Log of weight times density, (t, 2 NODES)."""
-        away = np.square(t[:, None] - self.centres.ravel())
-        return np.asarray(self.heights - 0.5 * away / self.variances.ravel())
-
-
-def _loss(p: Array, t: Array) -> tuple[float, Array]:
-    """Minus the mean log density, and its gradient."""
-    nodes = _Nodes(p)
-    exponents = nodes.exponents(t)
-    top = exponents.max(axis=1, keepdims=True)
-    held = np.exp(exponents - top)
-    total = held.sum(axis=1, keepdims=True)
-    held /= total
-    mass, first = held.sum(axis=0).reshape(2, -1), (t @ held).reshape(2, -1)
-    second = (np.square(t) @ held).reshape(2, -1)
-    c, v = nodes.centres, nodes.variances
-    by_centre = (first - mass * c) / v
-    by_variance = 0.5 * ((second - 2.0 * c * first + mass * c**2) / v - mass) / v
-    by_width = by_variance * nodes.widths / 6.0
-    slope, end_slope = 0.5 * (1.0 - c**2), 0.5 * (1.0 - nodes.ends**2)
-    by_mean = (by_centre * slope + by_width * np.diff(end_slope, axis=1)).sum(axis=1)
-    turned = np.diff(end_slope * _FINITE_EDGES, axis=1)
-    by_spread = (by_centre * slope * _MIDDLES + by_width * turned) * nodes.spreads
-    (mean1, mean2), (spread1, spread2) = by_mean, by_spread.sum(axis=1)
-    by_share = mass[0].sum() * (1.0 - nodes.share) - mass[1].sum() * nodes.share
-    by_noise = 2.0 * nodes.noise * by_variance.sum()
-    gradient = np.array([by_share, mean1, spread1, mean2, spread2, by_noise])
-    return -float(np.mean(top + np.log(total))), -gradient / len(t)

@@ -78,6 +78,8 @@ def run_application(
     for before, word in zip(["", *arguments], arguments, strict=False):
         if "\0" in word:  # older versions of typer fail on it
             return _stop(f"No null character may be in {before} {word!r}.", 2, arguments)
+        if not word and not before.startswith("-"):  # as a path it would be this folder
+            return _stop("A word of the line is empty: give it, or leave it out.", 2, arguments)
     try:
         with _interrupt_on_termination(), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -44,13 +44,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-GROUPS = {
-    "audit": "Attack the guarantees, on public or simulated data, and see that they hold.",
-    "function": "One private function, kept by the custodian: create it, then ask it at any points.",
-    "ledger": "Budgets of datasets that cannot be overspent: open, show, verify and export them.",
-    "paths": "Sample paths of a posterior, whole records private, kept by the custodian.",
-    "search": "Choose hyperparameters among candidates without telling more than the budget allows.",
-}
+COMMANDS = (bounds, plan, release, update, predict, inspect, certificate, demo, serve)
+AUDIT = "Attack the guarantees on public or simulated data, to test whether they hold."
+FUNCTION = "Keep one private function: create it, then answer from it at any points."
+LEDGER = "Track budgets that cannot be overspent: open, show, verify and export them."
+PATHS = "Draw sample paths of a posterior, with whole records private."
+SEARCH = "Choose hyperparameters among candidates, within a budget."
 
 
 RELEASE = "--inputs age --output cost --bounds 0 3000 --epsilon 1 --delta 1e-5"
@@ -167,7 +166,7 @@ def _check_numbers(option: TyperOption, words: list[str]) -> None:
             )
 
 
-PANELS = (
+PANELS = [
     "Arguments",
     "Commands",
     "Options",
@@ -177,7 +176,7 @@ PANELS = (
     "Search",
     "Attack",
     "Results",
-)
+]
 
 
 def show_help(
@@ -259,29 +258,27 @@ def _value_of(option: TyperOption, ctx: typer.Context) -> str:
     return word if "|" in word else VALUES.get(word, word.upper())
 
 
-def _group(name: str, *subcommands: Callable[..., None]) -> None:
-    group = typer.Typer(name=name, cls=Group, help=GROUPS[name], no_args_is_help=True)
-    for each in subcommands:
-        word = each.__name__.replace("_", "-")
-        group.command(cls=Command, epilog=EXAMPLES[f"{name} {word}"])(o.spread_groups(each))
+def _add_group(name: str, help: str, *subcommands: Callable[..., None]) -> None:
+    group = typer.Typer(name=name, cls=Group, help=help, no_args_is_help=True)
+    _add_commands(group, subcommands, f"{name} ")
     app.add_typer(group)
 
 
-for subcommand in (bounds, plan, release, update, predict, inspect, certificate, demo, serve):
-    app.command(cls=Command, epilog=EXAMPLES[subcommand.__name__])(o.spread_groups(subcommand))
-_group("audit", audit.trade_off, audit.membership)
-_group("function", function.create, function.ask, function.inspect)
-_group("ledger", ledger.open, ledger.show, ledger.verify, ledger.export)
-_group(
-    "paths",
-    paths.calibrate,
-    paths.tune,
-    paths.create,
-    paths.release,
-    paths.excursion,
+def _add_commands(place: typer.Typer, each: Sequence[Callable[..., None]], path: str = "") -> None:
+    for subcommand in each:
+        example = EXAMPLES[path + subcommand.__name__.replace("_", "-")]
+        place.command(cls=Command, epilog=example)(o.spread_groups(subcommand))
+
+
+_add_commands(app, COMMANDS)
+_add_group("audit", AUDIT, audit.trade_off, audit.membership)
+_add_group("function", FUNCTION, function.create, function.ask, function.inspect)
+_add_group("ledger", LEDGER, ledger.open, ledger.show, ledger.verify, ledger.export)
+_add_group(
+    "paths", PATHS, paths.calibrate, paths.tune, paths.create, paths.release, paths.excursion,
     paths.inspect,
-)
-_group("search", grid, bayes)
+)  # fmt: skip
+_add_group("search", SEARCH, grid, bayes)
 
 
 def _version(asked: bool) -> None:

@@ -39,14 +39,16 @@ PUBLIC = "Public or simulated data only: nobody's outputs were read."
 
 DRAWS_HELP = "The number of fresh releases on each side."
 DATA_HELP = (
-    "A .csv or .parquet file whose public inputs are planned for; without it, thirty simulated ones "
-    "called x. Outputs are never read: they are simulated."
+    "A .csv or .parquet file with public inputs to plan for. Default: thirty simulated inputs called x. "
+    "Outputs are never read: they are simulated."
 )
-NOISE_SCALE_HELP = "Scales the noise: below 1 plants a fault, to see that the attack finds it."
+NOISE_SCALE_HELP = (
+    "Multiplies the noise. A value below 1 plants a fault that the attack should find."
+)
 KERNEL_HELP = "A kernel of one input, or a text file that holds it; exp(1) with a noise variance of 0.04 by default."
-SHADOWS_HELP = "Made-up datasets with the record, and without it, to learn from."
+SHADOWS_HELP = "The number of simulated datasets with the record, and without it, to learn from."
 PATHS_HELP = "The number of paths released; inf for the exact posterior."
-RECORD_HELP = "The record whose membership is asked for."
+RECORD_HELP = "The record whose membership is attacked."
 DOMAIN_HELP = "The range of the simulated inputs."
 LABEL_NOISE_HELP = "The share of noise in simulated outputs, from 0 to below 1."
 
@@ -75,7 +77,7 @@ def trade_off(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Try to tell the two worst neighbouring datasets apart. Exits with 1 if a guarantee is broken."""
+    """Try to distinguish the two worst neighbouring datasets. Exits with 1 if a guarantee is broken."""
     if data is None and (asked.groups or asked.inputs not in (None, "x")):
         raise Refusal("--inputs and --groups name columns of DATA: give it, or leave them out.")
     if data is not None and not asked.inputs:
@@ -97,11 +99,11 @@ def trade_off(
     given = {**vars(asked), "inputs": asked.inputs or "x", "mechanism": law}
     request = Request(data=data or Path(), output=None, about_missing=FILL_IN, **given)
     request.check()
-    X, people = _public(request, made_up=data is None)
+    X, people = _public(request, simulated=data is None)
     with _show_progress() as telling, public_computation():
         telling(0.0, "planning")
         if mechanism == "function":
-            attacked: tuple[object, ...] = (_function(request, made_up=data is None), X)
+            attacked: tuple[object, ...] = (_function(request, simulated=data is None), X)
         elif mechanism == "paths":
             attacked = (_paths(request, len(X)), *_worst_datasets(X, request.bounds))
         elif mechanism in SEARCHES:
@@ -141,7 +143,7 @@ def membership(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Ask posterior paths whether a record was in the data. Everything is simulated."""
+    """Test whether posterior paths reveal that a record was in the data. Everything is simulated."""
     check_files([], [(plot, PICTURES)], force=force)
     _check_probability(failure_probability)
     if not all(map(math.isfinite, record)):
@@ -199,11 +201,11 @@ def _estimator(request: Request, mechanism: str) -> Published:
     return model
 
 
-def _function(request: Request, *, made_up: bool) -> PrivateFunction:
+def _function(request: Request, *, simulated: bool) -> PrivateFunction:
     from privgp.command.io.kernel_text import read_kernel
     from privgp.models.function.estimator import PrivateFunction
 
-    if request.kernel is None and not made_up:
+    if request.kernel is None and not simulated:
         raise Refusal("--mechanism function needs a --kernel for the inputs of DATA.")
     return PrivateFunction(
         read_kernel(request.kernel or FUNCTION_KERNEL),
@@ -254,11 +256,11 @@ def _search(request: Request, mechanism: str) -> PrivateBayesSearchCV | PrivateG
     return PrivateGridSearchCV(DummyClassifier(), settings, method=mechanism, **budget)
 
 
-def _public(request: Request, *, made_up: bool) -> tuple[Array, Cells | None]:
+def _public(request: Request, *, simulated: bool) -> tuple[Array, Cells | None]:
     """The public inputs of the table, or simulated ones; and person identifiers."""
     import numpy as np
 
-    if made_up:
+    if simulated:
         return np.linspace(0.0, 1.0, 30)[:, None], None
     X, people = request.public_columns()
     return X.to_numpy().astype(np.float64), people

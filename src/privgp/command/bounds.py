@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from privgp.types import Array
 
 SHARE_HELP = "The share of the values that the bounds should cover."
-LOW_HELP = "A lower bound that is known, such as 0 for costs. Default: it is found too."
+LOW_HELP = "A known lower bound, such as 0 for costs. Default: the lower bound is found as well."
 SMALLEST_HELP = (
-    "A magnitude below which values need not be told apart, chosen without looking at them."
+    "A magnitude below which values need not be distinguished, chosen without looking at them."
 )
 LARGEST_HELP = "A magnitude that no value exceeds, chosen without looking at them."
 EPSILON_HELP = "The budget to spend on the bounds; a tenth of the total is usual."

@@ -14,8 +14,8 @@ from privgp.command.io.screen import progress, tell, warn
 if TYPE_CHECKING:
     from privgp.models.function.estimator import PrivateFunction
 
-INDUCING_HELP = "The number of inducing inputs; any number of points may then be asked."
-SENSITIVITY_HELP = "Exact, or a bound that needs more noise; of records, exact or paper."
+INDUCING_HELP = "The number of inducing inputs. The function then answers any number of points."
+SENSITIVITY_HELP = "Exact, or a bound that needs more noise. For records: exact or paper."
 DOMAIN_HELP = f"With --protect records. {o.DOMAIN_HELP}"
 DOMINANCE_HELP = "With --sensitivity varah: the declared dominance of the kernel matrix."
 
@@ -38,7 +38,7 @@ def create(
     dominance: Annotated[float | None, o.model(DOMINANCE_HELP)] = None,
     json: o.Json = False,
 ) -> None:
-    """Take the data into a new private state. The budget is spent with the first answer."""
+    """Store the function of the data in a new private state file. The first answer spends the budget."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
     from sklearn.base import clone
 
@@ -80,7 +80,7 @@ def create(
         warn(
             [
                 f"the std of the noise, {function.noise_std_:.4g}, is more than the width of the bounds, "
-                f"{high - low:.4g}: answers will say next to nothing. Compare privgp release."
+                f"{high - low:.4g}: answers will be little but noise. Compare privgp release."
             ]
         )
     charge.note(data)
@@ -95,7 +95,7 @@ def ask(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Ask the function at the rows of a table: the inputs with a column value."""
+    """Write the function at the rows of a table, in a new column value."""
     check_files(
         [(state, STATES), (data, TABLES)], [(out, NEW_TABLES), (plot, PICTURES)], force=force
     )
@@ -132,7 +132,7 @@ def ask(
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
-    """Show what a function guarantees and how much of it was asked; nothing private."""
+    """Show what a function guarantees and how many points it has answered. Shows nothing private."""
     check_files([(state, STATES)], [], force=None)
     from privgp.models.function.estimator import PrivateFunction
 

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from privgp.ledger.account import Account
 
 DATASET_HELP = "The dataset's name."
-RESERVE_HELP = "The part of epsilon kept for pure steps after the first Gaussian one."
-HEAD_HELP = "The head that a certificate names: the ledger must know it."
+RESERVE_HELP = "The part of epsilon reserved for pure steps after the first Gaussian step."
+HEAD_HELP = "The head in a certificate: it must be in the ledger."
 KEY_HELP = (
     "The ledger's public key, .pem: every entry since the first signed one must be signed by it."
 )
 CERTIFICATE_HELP = (
     "A certificate (.json) or a release (.privgp) whose charge --key must have signed."
 )
-NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be found."
-DELTA_HELP = "The total delta of all releases; 0 admits pure steps only."
-OUT_HELP = "The .json file to write: accounts and entries, of answers only their hashes."
+NO_ANCHOR = "There is no anchor: an older copy of the whole ledger would not be noticed."
+DELTA_HELP = "The total delta of all releases. With 0, only pure steps are possible."
+OUT_HELP = "The .json file to write: accounts, entries, and the hashes of answers."
 
 
 def open(
@@ -117,7 +117,7 @@ def _check_certificate(path: Path, public: str | None) -> str:
         path, lambda p: loads(p.read_text("utf-8")) if is_json else load(p).certificate()
     )
     if not isinstance(facts, dict):
-        raise Refusal(f"'{path}' is no certificate.")
+        raise Refusal(f"'{path}' is not a certificate.")
     stated = check_certificate(facts, public)
     spent = f"epsilon = {stated['epsilon']:g}, delta = {stated['delta']:g}"
     signed = f"Signed: entry {stated['entry']} of '{stated['dataset']}', {stated['at']}, {spent}."

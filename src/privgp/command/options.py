@@ -114,13 +114,15 @@ OptionalDocument = Annotated[Path | None, typer.Argument(metavar="FILE", help=DO
 # Privacy
 BOUNDS_HELP = describe_parameter("y_bounds")
 OUTPUTS_BOUNDS_HELP = (
-    f"{BOUNDS_HELP} For several outputs of plan and release: once for each, in their order."
+    f"{BOUNDS_HELP} With several outputs, plan and release take it once for each, in their order."
 )
 Bounds = Annotated[tuple[float, float], privacy(BOUNDS_HELP, metavar="LO HI")]
 Epsilon = Annotated[float, privacy(describe_parameter("epsilon"))]
 Delta = Annotated[float, privacy(describe_parameter("delta"))]
 Protect = Annotated[Literal["outputs", "records"], privacy(describe_parameter("protect"))]
-DOMAIN_HELP = "Public input ranges, such as age=0:90,bmi=15:50; inputs outside are moved into them."
+DOMAIN_HELP = (
+    "Public ranges of the inputs, such as age=0:90,bmi=15:50. Inputs outside are moved into them."
+)
 
 LEDGER_HELP = "The ledger to charge, such as sqlite:///budget.db; goes with --dataset."
 LEDGER_URL_HELP = "The ledger: sqlite:///FILE or postgresql://USER@HOST/DATABASE."
@@ -136,13 +138,15 @@ Law = Literal["auto", "gaussian", "laplace"]
 
 # Results
 Plot = Annotated[Path | None, results("Also draw it: .png or .svg.", metavar="PICTURE")]
-CERTIFICATE_HELP = "Also write what was guaranteed: .html or .json."
+CERTIFICATE_HELP = "Also write the certificate: .html or .json."
 Certificate = Annotated[Path | None, results(CERTIFICATE_HELP, metavar="PAGE")]
 HOLDER_HELP = (
-    "For the certificate: a JSON file of what only the data holder knows (see certificate)."
+    "For the certificate: the JSON file that privgp certificate --template wrote, filled in."
 )
 Holder = Annotated[Path | None, results(HOLDER_HELP, metavar="JSON")]
-NAME_HELP = "What the output is called on pictures and in the certificate. Default: its column."
+NAME_HELP = (
+    "The name of the output in pictures and in the certificate. Default: that of its column."
+)
 Name = Annotated[str | None, results(NAME_HELP, metavar="TEXT")]
 Units = Annotated[str | None, results("The units of the output, such as cm.", metavar="TEXT")]
 Force = Annotated[bool, results("Replace files that exist.", "--force")]
@@ -158,8 +162,8 @@ Answers = Annotated[
 
 # A release
 GROUPS_HELP = (
-    "Person identifiers: all rows of one person are protected together. Public, unless records are "
-    "protected; then their number is."
+    "Person identifiers: all rows of one person are protected together. They are public; if records "
+    "are protected, only the number of people is."
 )
 X_BOUNDS_HELP = (
     f"{describe_parameter('x_bounds')} Once per input, in their order, or by name, such as "
@@ -171,33 +175,31 @@ TARGETS_HELP = (
 )
 INPUTS_HELP = "Columns to predict from: public, unless records are protected."
 CLASSES_HELP = f"Instead of --bounds. {describe_parameter('classes')} Such as yes,no."
-EXPOSURE_HELP = (
-    "With --likelihood poisson: the public column that counts are out of, such as a population."
-)
+EXPOSURE_HELP = "With --likelihood poisson: the public column by which counts are divided, such as a population."
 WEIGHTS_HELP = "The public column of survey weights: the target is then the weighted mean."
 DATES_HELP = "Inputs that are dates or times, in ISO 8601; UTC where no time zone is given."
 CATEGORIES_HELP = (
-    "Inputs that are categories, such as region, or with their levels, region=north|south. Levels "
-    "that are not given are read from the table, if inputs are public."
+    "Inputs that are categories, such as region, or with their levels, region=north|south. By default "
+    "levels are read from the table, if inputs are public."
 )
 PLACES_HELP = "Two inputs that are a place: latitude and longitude in degrees, such as lat,lon."
-PERIODIC_HELP = "Inputs that begin again after a period, such as hour=24."
+PERIODIC_HELP = "Inputs that start again after a period, such as hour=24."
 BOOLEANS_HELP = "Inputs that are true or false."
 CRS_HELP = "With --places: their coordinate reference system, such as EPSG:27700; needs pyproj."
 MISSING_HELP = (
-    "What to do with rows where a value is missing: refuse the table, or leave such rows out, which "
-    "makes public which they are."
+    "What to do with rows where a value is missing: refuse the table, or leave such rows out. Leaving "
+    "them out makes public which rows they are."
 )
-DELIMITER_HELP = "What separates the fields of a CSV file. Default: as its header shows."
+DELIMITER_HELP = "The character between the fields of a CSV file. Default: the one in its header."
 DECIMAL_HELP = (
     "Whether numbers are written 1.250,5 or 1,250.5. Default: as the public columns show."
 )
-ENCODING_HELP = "How letters are written in a CSV file, such as windows-1252. Default: UTF-8."
+ENCODING_HELP = "The encoding of a CSV file, such as windows-1252. Default: UTF-8."
 DATE_FORMAT_HELP = (
-    "How dates are written that are not in ISO 8601: '%d.%m.%Y', '%m/%d/%Y %I:%M %p', or seconds or "
+    "The format of dates that are not in ISO 8601: '%d.%m.%Y', '%m/%d/%Y %I:%M %p', or seconds or "
     "milliseconds since 1970."
 )
-NUMBERS_HELP = "Inputs that are numbers, though written with leading zeros."
+NUMBERS_HELP = "Inputs that are numbers although they have leading zeros."
 Missing = Annotated[Literal["refuse", "drop"], columns(MISSING_HELP)]
 
 

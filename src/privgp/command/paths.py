@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from privgp.plan.functions.paths import Calibration
     from privgp.types import Array, Cells
 
-POINTS_HELP = "Where: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
-MAX_POINTS_HELP = "The most points that will ever be asked; more of them need a little more noise."
+POINTS_HELP = "The points: a .csv or .parquet file with the inputs, or a grid such as age=0:90:50."
+MAX_POINTS_HELP = "The largest number of points to answer. More points need a little more noise."
 SENSITIVITY_HELP = "The smallest proved bound, or the paper's bounds throughout."
 BY_HELP = "What to find: the noise variance, or the extra noise."
 SMOOTHING_HELP = "The std, in units of the inputs, of a filter that smooths every path."
@@ -70,7 +70,7 @@ def calibrate(
     by: Annotated[Literal["noise-variance", "extra-noise"], o.privacy(BY_HELP)] = "noise-variance",
     json: o.Json = False,
 ) -> None:
-    """Find the least noise that a budget asks for. Reads no data."""
+    """Find the least noise that meets a budget. Reads no data."""
     from privgp.command.io.request import public_computation
 
     with public_computation():
@@ -149,7 +149,7 @@ def create(
     epsilon: Annotated[float | None, o.privacy(EPSILON_HELP)] = None,
     json: o.Json = False,
 ) -> None:
-    """Take the records into a new private state. The budget is spent with the first answer."""
+    """Store the records in a new private state file. The first answer spends the budget."""
     check_files([(data, TABLES)], [(out, STATES)], force=None)
     from privgp.command.io.columns import output_column, private_columns, split_names
     from privgp.command.io.request import public_computation
@@ -187,7 +187,7 @@ def create(
 def release(
     state: o.State, points: Points, out: o.Answers, force: o.Force = False, json: o.Json = False
 ) -> None:
-    """Write the paths at these points: the inputs with columns path_1, path_2, ..."""
+    """Write the paths at these points, in new columns path_1, path_2, ..."""
     paths, names, where = _open_paths(state, points, [(out, NEW_TABLES)], force=force)
     from privgp.command.io.results import write_table
     from privgp.command.io.states import answers, guard_answers
@@ -213,7 +213,7 @@ def excursion(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Write where the function exceeds a threshold: the inputs with columns share and inside."""
+    """Write where the function exceeds a threshold, in new columns share and inside."""
     paths, names, where = _open_paths(
         state, points, [(out, NEW_TABLES), (plot, PICTURES)], force=force
     )
@@ -221,7 +221,7 @@ def excursion(
     from privgp.command.io.results import picture_lines, write_picture, write_table
     from privgp.command.io.states import answers, guard_answers
     from privgp.models.paths import check_vote
-    from privgp.models.spending import names_of
+    from privgp.models.published import names_of
 
     if plot is not None and len(names) > 2:
         raise Refusal("--plot draws one or two inputs.")
@@ -245,7 +245,7 @@ def excursion(
 
 
 def inspect(state: o.State, json: o.Json = False) -> None:
-    """Show what the paths guarantee and how much of them was asked; nothing private."""
+    """Show what the paths guarantee and how many points they have answered. Shows nothing private."""
     check_files([(state, STATES)], [], force=None)
     from privgp.models.paths import PosteriorPaths
 

@@ -21,17 +21,22 @@ if TYPE_CHECKING:
     from privgp.plan.plan import Plan
 
 UNNEEDED = "a plan needs no output."
-LOOKED = "of outputs only which rows have none was looked at, and that counts as public."
-DECLARED = (
-    "The file contains what was declared, such as bounds and targets, and nothing of the records."
+LOOKED = "the plan read only which rows have an output, and this counts as public."
+DECLARED = "The file contains what was declared, such as bounds and targets, and no record."
+OUTPUT_TOO = (
+    "release --plan also leaves out rows without an output and will then refuse this plan: give --output "
+    "here, so that the plan leaves them out."
 )
-EVERY_EPSILON = "Every epsilon has its own plan."
+EVERY_EPSILON = "To use another epsilon, plan again with it."
 OUT_HELP = (
-    "Also write the plan, to be approved and carried out by release --plan: a .plan file; it "
+    "Also write the plan, to be approved and carried out by release --plan: a .plan file. It "
     "contains the inputs unless records are protected."
 )
 FOR_ERROR_HELP = "Instead of --epsilon: find the least epsilon with this expected error."
-OUTPUT_HELP = "The private column or columns: not read; they may be absent."
+OUTPUT_HELP = (
+    "The private column or columns. They are not read and may be absent. With --missing drop, rows "
+    "without an output are left out."
+)
 
 
 def plan(
@@ -65,8 +70,8 @@ def plan(
     o.check_density(context, asked)
     request = Request(data=data, output=output, scheduler=scheduler, **vars(asked))
     request.check()
-    if for_error is not None:
-        request.outcome.check_single_error()
+    if for_error is not None and request.outcome.is_several:
+        raise Refusal("--for-error is for one output: give --epsilon.")
     with progress(None if for_error is not None else 4 + len(EPSILONS)) as step:
         step("Counting the records" if request.inputs_are_private else "Reading the public columns")
         (rows, people), exposure = request.public_rows(), request.exposures()
@@ -98,6 +103,8 @@ def plan(
     facts = {**_facts(made, request, errors), "gap": gap, "description": text}
     facts |= {"error_range": error_range, "for_error": for_error}
     warnings = [*request.left_out, *plan_warnings(made)]
+    if request.missing == "drop" and not (request.output_names or asked.density):
+        warnings.append(OUTPUT_TOO)
     facts |= {"hash": made.hash, "plan": out, "plot": plot, "warnings": warnings}
     held = DECLARED if request.inputs_are_private else contains(request)
     written = [] if out is None else [f"Planned in {out}, hash {made.hash}.", held]

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     from privgp.tables.source import Form
     from privgp.types import UserData
 
-OBSERVATION_HELP = "Give the std and the interval of a new output instead of the function's."
-PAGE_HELP = "Also write the curve, map or slices as one page for publishing: .html."
-LABEL_HELP = "What --page calls the output, with its unit: 'height in cm'."
+OBSERVATION_HELP = (
+    "Give the standard deviation and interval of a new output instead of the function."
+)
+PAGE_HELP = "Also write the curve, map or slices as one .html page that can be published."
+LABEL_HELP = "The name of the output on the --page, with its unit: 'height in cm'."
 COVERAGE_HELP = "The probability of the interval from low to high."
 OUT_HELP = "The .csv or .parquet file to write, or .geojson; of a grid also CF netCDF, .nc, or GeoTIFF, .tif."
 GRID_HELP = (
@@ -44,12 +46,12 @@ GRID_HELP = (
 )
 GRID_BOUNDS_HELP = "Ends of the grid, such as age=20:80,when=2023-01-01:2023-12-31; levels such as region=north|south."
 CONTOURS_HELP = (
-    "In a .geojson file: instead of the cells of the grid, the areas between levels of the mean; how many "
-    "of them at most, at round levels, or levels such as 1000,1500,2000."
+    "In a .geojson file: areas between levels of the mean instead of the cells of the grid. Give the "
+    "largest number of areas, or the levels, such as 1000,1500,2000."
 )
 KEEP_HELP = (
-    "Whether the columns of NEW are copied too, except for the private output. Default: they are, unless the "
-    "release protects whole records."
+    "Whether the columns of NEW are copied, except for the private output. Default: yes, unless the release "
+    "protects whole records."
 )
 KEPT = "{out} holds the columns of NEW: keep it private if NEW is the protected table."
 NOT_KEPT = (
@@ -61,7 +63,7 @@ PLACES_SHOWN = (
     "A .geojson file shows the places of the rows of NEW, and the release protects places: give --keep if "
     "NEW may be shown."
 )
-TEMPLATE_HELP = "Write such a JSON file to fill in, and no certificate."
+TEMPLATE_HELP = "Write an empty JSON file for --holder instead of a certificate."
 AVERAGE_HELP = (
     "Instead of predictions: averages over the rows of NEW, such as by=region, by=region,weights=people "
     "or all."
@@ -70,7 +72,7 @@ AREAS_HELP = (
     "Instead of predictions: averages over the polygons of a GeoJSON file, over a grid in each or over "
     "the rows of NEW; needs the extra geo."
 )
-SIMULTANEOUS_HELP = "Give intervals that hold the function at all rows at once."
+SIMULTANEOUS_HELP = "Give intervals that contain the function at all rows at once."
 FORM = "--average must be by=COLUMN, by=COLUMN,weights=COLUMN, weights=COLUMN or all."
 AREA_TABLES = (".csv", ".parquet", ".geojson")
 PUBLIC_ROWS = (
@@ -160,9 +162,9 @@ def predict(
     form: o.TableForm,
     data: o.OptionalData = None,
 ) -> None:
-    """Predict from a release: the table with further columns mean, std, low and high; of labels, the
-    most probable one and the probability of each with its interval. For a release that protects whole
-    records these columns alone, unless you say --keep. Free, as often as you like."""
+    """Predict from a release. Writes your table with further columns: mean, std, low and high, or for labels
+    the most probable label and the probability of each class with its interval. If the release protects
+    whole records, your columns are left out unless you give --keep. Predicting is free."""
     files = [(asked.out, (*NEW_TABLES, *GRIDDED)), (asked.plot, PICTURES), (asked.page, PAGES)]
     reads = [(release, RELEASES), (data, TABLES), (asked.areas, (".geojson", ".json"))]
     check_files(reads, files, force=asked.force)
@@ -242,8 +244,8 @@ def _write_predictions(
         _draw(answers, asked, release.stem, X if lattice is None and keep else None)
     lines = [
         f"Predicted {plural(X.height, 'row')} into {out}: {list_names([*values])}.",
-        f"Intervals, from low to high, have probability {asked.coverage:g}; they and each std are those of "
-        f"{answers.describe(asked.observation)}.",
+        f"The interval from low to high contains {answers.describe(asked.observation)} with probability "
+        f"{asked.coverage:g}.",
         *_unknown_levels(model.inputs_, X),
     ]
     if contours is not None:
@@ -326,7 +328,7 @@ def _write_averages(
     averages = plural(len(found.labels), "average")
     where = f"Wrote {averages} into {out}" if out is not None else averages.capitalize()
     lines: list[str | Table] = [
-        f"{where}: mean, std, and from low to high intervals of probability {coverage:g}."
+        f"{where}: mean, std, and the interval from low to high, of probability {coverage:g}."
     ]
     if out is None:
         cells = [[f"{c:.4g}" if isinstance(c, float) else str(c) for c in r] for r in frame.rows()]
@@ -363,7 +365,7 @@ def _draw(
 
 
 def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
-    """A sentence about rows whose category has a level that the release does not know."""
+    """A sentence about rows whose category has a level that is not in the release."""
     if inputs is None:
         return []
     from privgp.plan.inputs.inputs import unknown_rows
@@ -372,8 +374,8 @@ def _unknown_levels(inputs: Inputs | None, X: DataFrame) -> list[str]:
     if not rows:
         return []
     return [
-        f"{plural(rows, 'row')} {'has' if rows == 1 else 'have'} a level that the release does not "
-        "know: what is predicted there is what its levels have in common."
+        f"{plural(rows, 'row')} {'has' if rows == 1 else 'have'} a level that is not in the release: "
+        "the prediction there is what all levels have in common."
     ]
 
 
@@ -407,7 +409,7 @@ def certificate(
     force: o.Force = False,
     json: o.Json = False,
 ) -> None:
-    """Write what a release guarantees, or a plan to be signed, as a page for people or as JSON."""
+    """Write the certificate of a release, or a plan to be signed, as a page for people or as JSON."""
     endings = (".json",) if template else CERTIFICATES
     check_files([(file, DOCUMENTS), (holder, (".json",))], [(out, endings)], force=force)
     if template == (file is not None):

@@ -27,20 +27,18 @@ NEEDED = ("inputs", "bounds", "epsilon", "delta")
 LABELS = "; labels need --classes instead of --bounds"
 
 OUT_HELP = "The .privgp file to write; it contains the inputs unless records are protected."
-PLAN_HELP = (
-    "The .plan file that privgp plan wrote: it says all but --output and the format of the table."
-)
+PLAN_HELP = "The .plan file that privgp plan wrote. Only --output and the format of the table are given again."
 
 UPDATE_OUT_HELP = (
-    "The .privgp file to write; it replaces FILE, which may be kept, and contains the inputs unless "
-    "records are protected."
+    "The .privgp file to write. It takes the place of FILE, which may stay public, and contains the "
+    "inputs unless records are protected."
 )
-EXPOSURE_HELP = "A public column: what each count is counted over. For a FILE of rates."
+EXPOSURE_HELP = "For a FILE of rates: the public column by which counts are divided."
 SAME_ROWS_HELP = (
-    "DATA is of the rows that FILE, or an update of it, was made from, not of new people: spend a "
-    "further --epsilon and --delta on them."
+    "DATA holds rows that FILE was made from, not new people: spend a further --epsilon and --delta "
+    "on them."
 )
-FURTHER_EPSILON_HELP = "With --same-rows: the further budget. New people have that of FILE."
+FURTHER_EPSILON_HELP = "With --same-rows: the further epsilon. New people get the epsilon of FILE."
 FURTHER_DELTA_HELP = "With --same-rows: the further delta; 0 with Laplace noise."
 
 
@@ -77,7 +75,9 @@ def release(
         request = PlannedRequest.of(plan, **{name: given[name] for name in UNPLANNED})
     request.outcome.check_output(output)
     request.check()
-    results = Results(out, files, *request.outcome.title(name, units), read_holder(holder))
+    if not request.outcome.has_column:
+        name, units = name or "points", units or "per unit"
+    results = Results(out, files, name, units, read_holder(holder))
     results.check_output_names(request)
 
     def warnings(model: Published) -> list[str]:
@@ -104,7 +104,7 @@ def update(
     delta: Annotated[float | None, o.privacy(FURTHER_DELTA_HELP)] = None,
     json: o.Json = False,
 ) -> None:
-    """Measure rows of new people, or the same rows again, planned by what a release left unknown."""
+    """Add new people to a release, or measure the same rows again with a further budget."""
     check_release_files([(release, RELEASES), (data, TABLES)], out, files)
     budget = _further(same_rows, epsilon, delta)
     from privgp.command.io.results import Results
@@ -168,7 +168,7 @@ def _check_complete(context: typer.Context, asked: o.ReleaseOptions, *, by_plan:
         if by_plan and name in OF_THE_TABLE:
             continue
         if by_plan and source is not None and source.name == "COMMANDLINE":
-            raise Refusal(f"{option} does not go with --plan, which says it already.")
+            raise Refusal(f"{option} does not go with --plan, which has it already.")
         if name == "bounds" and (asked.density or asked.classes):
             continue
         if not by_plan and name in NEEDED and value is None:

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from privgp.plan.search.plan import SearchPlan
     from privgp.types import Array, Cells
 
-LENGTHSCALES_HELP = "Candidates, such as 3,9,27; for several inputs one each, such as 3:10,9:30."
-NOISE_STD_HELP = "Candidates for the std of an output about the function."
-GRID_METHOD_HELP = (
-    "By the private measurement, which costs nothing, by cross-validation, or by blocks."
+LENGTHSCALES_HELP = (
+    "Candidates, such as 3,9,27. With several inputs, one value for each: 3:10,9:30."
 )
+NOISE_STD_HELP = "Candidates for the std of an output about the function."
+GRID_METHOD_HELP = "How to choose: by the private measurement, which costs nothing, by cross-validation, or by blocks."
 FOLDS_HELP = "The number of folds of the cross-validation."
 BLOCKS_HELP = (
     "The number of blocks of private records or labels. Default: the root of the number of rows."
@@ -67,7 +67,7 @@ LOSS_BOUNDS_HELP = "For regression: public bounds of one record's loss, clipped 
 METHOD_HELP = "measured is private in the worst case, kusner under the assumption of its paper."
 STATE_HELP = "A file from which a stopped search continues without spending again."
 ACQUISITION_HELP = "How the next setting is chosen."
-PLAN_HELP = "Only say what the budget buys; spends nothing."
+PLAN_HELP = "Only show what the budget buys. Spends nothing."
 
 Estimator = Literal["svm", "ridge", "knn", "random-forest"]
 Task = Literal["classification", "regression"]

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 WILDCARDS = ("0.0.0.0", "::")
 DATA_HELP = (
-    "The folder of the private tables and of the SQLite ledger; made if it is not there. "
+    "The folder of the private tables and of the SQLite ledger, made if it does not exist. "
     "Default: privgp-server."
 )
-LEDGER_HELP = "The address of the ledger in the place of a file in the folder: postgresql://…"
-DEMO_HELP = "Start on public data, with a dataset that is registered already."
+LEDGER_HELP = "The address of the ledger, such as postgresql://… Default: a file in the folder."
+DEMO_HELP = "Start with a registered dataset of public data."
 HOST_HELP = "The address to listen at. Put a proxy with TLS in front of any other than this one."
 NEW_KEY_HELP = "Make another custodian's key and show it, if all are lost."
 SETTINGS_HELP = (
     "A TOML file of settings, such as limits; see the page 'server' of the documentation."
 )
-SECURE_HELP = "Sign-in cookies travel over TLS only: for a server behind a proxy with TLS."
+SECURE_HELP = "Send sign-in cookies over TLS only, for a server behind a proxy with TLS."
 
 
 def serve(
@@ -38,7 +38,7 @@ def serve(
     new_key: Annotated[bool, o.plain(NEW_KEY_HELP, "--new-key")] = False,
     settings: Annotated[Path | None, o.plain(SETTINGS_HELP, "--settings", metavar="FILE")] = None,
 ) -> None:
-    """Serve datasets with budgets: plans, releases and predictions by API and page."""
+    """Run a server on which several people plan, release and predict, in a browser or through JSON."""
     if not 0 < port < 65536:
         raise Refusal(f"--port must lie between 1 and 65535, got {port}.")
     if not host or not host.isprintable():
@@ -93,7 +93,7 @@ def _load(file: Path | None, given: dict[str, object]) -> Settings:
     from privgp.server.settings import Settings
 
     if file is not None and not file.is_file():
-        raise Refusal(f"--settings '{file}' is no file.")
+        raise Refusal(f"--settings '{file}' is not a file.")
     try:
         return Settings.load(file, **given)
     except ValidationError as problem:
@@ -101,4 +101,4 @@ def _load(file: Path | None, given: dict[str, object]) -> Settings:
         name = ".".join(map(str, first["loc"]))
         raise Refusal(f"The setting {name} is wrong: {first['msg'].lower()}.") from None
     except ValueError:
-        raise Refusal(f"--settings '{file}' is no TOML file.") from None
+        raise Refusal(f"--settings '{file}' is not a TOML file.") from None

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 from privgp.errors import LedgerError, LedgerTampered
 from privgp.ledger.filter import Budget, Cost, Spent, ways
 from privgp.privacy.guarantee import Guarantee
-from privgp.storage.parts import PRIVATE, PUBLIC, part_beside
+from privgp.storage.parts import PRIVATE, PUBLIC, part_beside, write_through
 from privgp.storage.state_file import lock_folder
 
 CHARGE, ANSWER = "charge", "answer"
@@ -280,10 +280,7 @@ class Anchor:
                 text = json.dumps({**known, dataset: (number, head)}, indent=1)
                 alone = not os.fstat(folder).st_mode & 0o077  # the folder is nobody else's
                 with part_beside(self.path, mode=PRIVATE if alone else PUBLIC) as part:
-                    with open(part, "w", encoding="utf-8") as file:
-                        file.write(text)
-                        file.flush()
-                        os.fsync(file.fileno())
+                    write_through(part, text.encode())
                     os.replace(part, self.path)
                 os.fsync(folder)
         except OSError:

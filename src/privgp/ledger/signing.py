@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privgp.errors import LedgerError, LedgerTampered
+from privgp.storage.parts import PRIVATE, part_beside, write_through
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -179,17 +181,9 @@ def _statement(stated: Mapping[str, object]) -> bytes:
 
 def _write_once(path: Path, data: bytes) -> None:
     """Write a file that its owner alone may read, unless another program was faster."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, path)
-    except FileExistsError:
-        pass
+        with part_beside(path, mode=PRIVATE) as part, suppress(FileExistsError):
+            write_through(part, data)
+            os.link(part, path)
     except OSError:
         raise LedgerError(f"the signing key '{path}' cannot be written.") from None
-    finally:
-        part.unlink(missing_ok=True)

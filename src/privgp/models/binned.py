@@ -16,15 +16,15 @@ from privgp.gp.kernels.evaluate import evaluate, signal_and_noise, variance
 from privgp.gp.kernels.integral import integral_cross, integral_gram
 from privgp.gp.measurement import Measurement
 from privgp.ledger.account import Account
+from privgp.models.published import SpendingRegressor, simulation
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import SpendingRegressor, simulation
 from privgp.plan.bins.bins import Bins, BinSums, Grid, HalvedBins
-from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.plan.strategy import Strategy, noise_of
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import promise
 from privgp.privacy.noise import LAWS, PURE
 from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
+from privgp.question.rules import check_bounds, check_choice, domain_pairs
 from privgp.types import Array, Bounds, Column, Integers, RandomState, Table, UserData
 from privgp.vault.measure import measure
 from privgp.vault.validate import seal_inputs, seal_outputs

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from privgp.gp.measurement import Measurement
 from privgp.ledger.account import Account
-from privgp.models.spending import generator
+from privgp.models.published import generator
 from privgp.plan.bins.points import REPLACED, count_bounds
 from privgp.plan.strategy import GroupSums, noise_of
 from privgp.privacy.budget import check_budget

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
+from privgp.models.published import SpendingClassifier
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.spending import SpendingClassifier
 from privgp.plan.build import Question
 from privgp.plan.parameters import LabelParameters, Parameters
 from privgp.privacy.budget import check_budget

@@ -27,17 +27,16 @@ from privgp.models.rows.fit import (
 )
 from privgp.models.rows.tables import domain_of, locate_columns, records_to_plan, remember
 from privgp.plan.bins.points import LEAST_TOLD, PointBins, bins_of, locate_exposure
-from privgp.plan.build import Question
-from privgp.plan.inputs.arguments import Exposures
+from privgp.plan.build import PublicInputs, Question
 from privgp.plan.parameters import MIXED_ARGUMENTS, DensityParameters, MixedParameters
 from privgp.plan.plan import Plan, make_plan
-from privgp.plan.together import PublicInputs
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.protected import POINTS
 from privgp.question.parameters import check_values
+from privgp.question.rules import Exposures
+from privgp.release.parts import FROM_THEM
 from privgp.release.queries.quantities import ReleasedFunction, check_coverage
-from privgp.release.spendings import FROM_THEM
 from privgp.types import Array, Bounds, RandomState, Table, UserData
 from privgp.vault.table import seal_counts
 from privgp.vault.validate import column_names

@@ -30,16 +30,23 @@ from privgp.models.rows.fit import (
 )
 from privgp.models.rows.tables import locate_columns, records_to_plan, rows_at, rows_to_plan
 from privgp.models.rows.updates import ONCE, measure_further
-from privgp.plan.inputs.arguments import Beside, check_exposure, check_output_shares, check_weights
 from privgp.plan.parameters import MIXED_ARGUMENTS, MixedParameters
 from privgp.plan.plan import Plan
 from privgp.question.outcomes import Outcome, has_private_inputs
 from privgp.question.parameters import GENERAL, names_of
-from privgp.question.rules import GIVEN, ONE, check_rules
+from privgp.question.rules import (
+    GIVEN,
+    ONE,
+    Beside,
+    check_exposure,
+    check_output_shares,
+    check_rules,
+    check_weights,
+)
 from privgp.release.queries.quantities import check_coverage, intervals
 from privgp.tables.table import absent, columns_by_name
 from privgp.types import Array, Bounds, RandomState, Table, UserData
-from privgp.vault.labels import seal_outcomes
+from privgp.vault.measure import seal_outcomes
 from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from privgp.models.published import SpendsAtFit, seeds
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import SpendsAtFit, seeds
-from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.guarantee import Guarantee
 from privgp.publish import Receipt
+from privgp.question.rules import check_bounds
 from privgp.storage.archive import check_target
 from privgp.storage.codec import Codec
 from privgp.storage.state_file import FORM

@@ -31,12 +31,10 @@ PIPELINE = (
     "which takes what they make of a table, or say with columns what inputs are."
 )
 IF_PUBLIC = (
-    "Publish it only if no column of X is private, nor computed from a private one: what is in X "
-    "is not protected."
+    "Publish it only if no column of X is private or was computed from a private one: X is not "
+    "protected."
 )
-NOTICE = (
-    "The file contains inputs: coordinates of the rows of X, which count as public. " + IF_PUBLIC
-)
+NOTICE = "The file contains the inputs in the rows of X, which count as public. " + IF_PUBLIC
 NOTICE_INDUCING = (
     "The file contains inducing inputs, which are inputs of rows or means of them, and any targets. "
     "They count as public. " + IF_PUBLIC

@@ -18,8 +18,8 @@ from sklearn.utils.validation import validate_data
 
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator
+from privgp.models.published import names_of
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import names_of
 from privgp.pictures import style
 from privgp.pictures.released import input_names
 from privgp.pictures.style import number

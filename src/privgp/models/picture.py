@@ -123,7 +123,7 @@ def on_paper(model: Published, released: Released, points: UserData = None) -> R
     made = replace(
         released,
         protection=_protection(model.guarantee_, data),
-        known=f"{len(nodes):,} points that stand for the inputs" if chosen and nodes is not None
+        known=f"{len(nodes):,} representative inputs" if chosen and nodes is not None
         else released.known,
         asked=_shown_points(model, released, points),
     )  # fmt: skip

@@ -15,10 +15,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.arithmetic import one_thread
 from privgp.ledger.account import Account
+from privgp.models.published import SpendingRegressor
 from privgp.models.rows.estimator import RowsModel
-from privgp.models.spending import SpendingRegressor
 from privgp.plan.build import Question
-from privgp.plan.inputs.arguments import (
+from privgp.privacy.budget import check_budget
+from privgp.privacy.noise import PURE
+from privgp.question.outcomes import BY_LIKELIHOOD, Outcome, has_private_inputs
+from privgp.question.parameters import RECONSTRUCTIONS, check_values
+from privgp.question.rules import (
+    ONE,
+    SEVERAL,
     Exposures,
     are_several,
     check_bounds,
@@ -27,14 +33,9 @@ from privgp.plan.inputs.arguments import (
     output_bounds,
     per_output,
 )
-from privgp.privacy.budget import check_budget
-from privgp.privacy.noise import PURE
-from privgp.question.outcomes import BY_LIKELIHOOD, Outcome, has_private_inputs
-from privgp.question.parameters import RECONSTRUCTIONS, check_values
-from privgp.question.rules import ONE, SEVERAL
 from privgp.release.queries.quantities import ReleasedFunction, check_coverage
 from privgp.types import Array, Bounds, Column, Pair, RandomState, Table, UserData
-from privgp.vault.labels import seal_columns
+from privgp.vault.measure import seal_columns
 from privgp.vault.values import Sealed
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from privgp.pictures.released import NOISE, OUTPUTS, PRIVACY, TOTAL, Band, Relea
 from privgp.types import Array
 
 PANEL_ROOM = 22  # characters of a label
+MOST_HELD = 6  # inputs whose held values a note lists
 # Colour, opacity and line of the edges. The part due to privacy has edges only: it is no second interval.
 FILLS = {TOTAL: (style.SKY, 0.35, "-"), NOISE: (style.SKY, 0.35, "--")}
 
@@ -78,6 +79,7 @@ def plot_release(
             style.set_ticks(panel.yaxis, None, released.output)
     if not is_single:
         several = f"varies one input; the others are held {released.held}"
+        several += f": {released.held_values}" if count <= MOST_HELD else ""
         at_targets = "shows all targets against one input"
         notes.append(f"Each panel {several if released.targets is None else at_targets}.")
     named_directly = is_ours and (is_map or (is_single and released.targets is None))

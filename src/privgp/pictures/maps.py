@@ -17,7 +17,7 @@ from scipy.ndimage import gaussian_filter
 from scipy.spatial import cKDTree
 
 from privgp.pictures import style
-from privgp.pictures.released import TOTAL, Released
+from privgp.pictures.released import TOTAL, Released, without_units
 from privgp.pictures.style import number
 from privgp.types import Array
 
@@ -309,7 +309,7 @@ def plot_areas(
         style.set_ticks(bar.ax.xaxis, None, output)
         style.set_labels(bar.ax, label, room=34)
     epsilon, delta, unit, simulation = about
-    title = f"{output}, averages of {len(areas)} areas\n"
+    title = f"mean {without_units(output)} of {len(areas)} areas\n"
     title += f"Protects {unit} with {style.budget_text(epsilon, delta)}"
     style.set_title(figure, title[:1].upper() + title[1:], simulation=simulation)
     return style.root_of(panels[0])

@@ -1,5 +1,6 @@
 """What is drawn of a released function: plain arrays and functions of arrays, all of it public."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ def input_names(names: Sequence[object] | None, count: int) -> list[str]:
     if len(names) != count:
         raise ValueError(f"names must name {count} inputs, got {len(names)}.")
     return [str(name) for name in names]
+
+
+def without_units(name: str) -> str:
+    """A name without the units in parentheses at its end."""
+    return re.sub(r"(?<=\S) \([^()]*\)$", "", name)
 
 
 @dataclass(frozen=True)
@@ -79,10 +85,24 @@ class Released:
 
     @property
     def title(self) -> str:
-        """What is drawn against what."""
-        names = input_names(self.names, len(self.extent))
+        """What is drawn against what, without units, which the axes have."""
+        names = [without_units(name) for name in input_names(self.names, len(self.extent))]
         by = " and ".join(names) if len(names) <= 2 else f"{len(names)} inputs"
-        return f"{self.caption[:1].upper()}{self.caption[1:]} by {by}"
+        what = without_units(self.caption)
+        return f"{what[:1].upper()}{what[1:]} by {by}"
+
+    @property
+    def held_values(self) -> str:
+        """Where slices hold each input, such as "age = 50, region = north"."""
+        names = input_names(self.names, len(self.extent))
+        return ", ".join(f"{name} = {self._in_words(j)}" for j, name in enumerate(names))
+
+    def _in_words(self, j: int) -> str:
+        """Where slices hold an input, as its axis writes it."""
+        value, ticks = float(self.held_at[j]), self.ticks[j] if self.ticks else None
+        if isinstance(ticks, tuple):
+            return str(ticks[int(np.clip(np.rint(value), 0, len(ticks) - 1))])
+        return str(np.datetime64(int(value), "D")) if ticks == "date" else f"{value:.4g}"
 
     def levels(self, j: int) -> Array:
         """The values of an input that has none in between: levels with names, or two numbers.

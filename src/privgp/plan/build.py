@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -14,21 +15,27 @@ from privgp.gp.kernels.evaluate import signal_and_noise, split_noise
 from privgp.gp.measurement import Functionals, without_zeros
 from privgp.gp.priors import Hyperparameters, Prior, blend_ranks, collapse, prior_about, spreads
 from privgp.gp.smoothers import Nystrom, choose_nodes
+from privgp.plan.bins.counts import Records
 from privgp.plan.cells import SEEN, Cells, cell_count, means
 from privgp.plan.choice import NODES, Goal, Task, best_sums, smoother_of
 from privgp.plan.designs.earlier import Earlier
 from privgp.plan.designs.stages import residuals_for
 from privgp.plan.designs.workload import design
-from privgp.plan.inputs.arguments import Exposures
 from privgp.plan.inputs.inputs import Inputs, scale_widths
 from privgp.plan.inputs.tally import Tally
-from privgp.plan.kinds import Outputs, Rates, Records, Unbiased
 from privgp.plan.parameters import Parameters
-from privgp.plan.part import Part
-from privgp.plan.strategy import OutputSums, Strategy, effective_count, noise_of, strategy_for_rows
+from privgp.plan.part import Outputs, Part, Rates, Unbiased
+from privgp.plan.strategy import (
+    OutputSums,
+    Strategy,
+    effective_count,
+    noise_of,
+    strategy_for_rows,
+)
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.question.parameters import RECONSTRUCTIONS
+from privgp.question.rules import Exposures
 from privgp.types import Array, Integers
 
 if TYPE_CHECKING:
@@ -45,6 +52,7 @@ MOST_NODES = 1500
 # Whichever are more carry a function of one input where numbers are few. Maps keep all of their nodes:
 # with fewer, a border on a map had 20% more error.
 NODES_OF_A_LINE, NODES_PER_CELL = 48, 6
+LEAST = 1000.0  # people times epsilon: below it the first of two stages tells too little
 
 
 @dataclass(frozen=True)
@@ -173,6 +181,19 @@ class Question:
         """Whether the sum of squared outputs is measured, for the sake of learning."""
         return self.adapts and self.squares
 
+    def allows_stages(self, information: float) -> bool:
+        """Whether a second stage may measure residuals: it was asked for, or the first one can tell enough for
+        it. ``information``: people times epsilon."""
+        possible = (
+            self.reconstruct == self.objective == "posterior"
+            and self.exposures is None
+            and self.squares
+            and self.classes == 2
+            and self.change >= WHOLE
+        )
+        expected = self.residuals == "auto" and self.adapts and information >= LEAST
+        return possible and (self.residuals == "always" or expected)
+
     @property
     def of_records(self) -> dict[str, Any]:
         """How records with such outputs are summed: how many classes have their own sums, whether
@@ -244,7 +265,7 @@ def make_part(
         task = task_of(X, question, budget, people, earlier, cells=False)
         strategy = best_sums(task, GAUSSIAN)
     part = part_of(task, strategy, rival=rival)
-    if earlier is not None:
+    if earlier is not None or not question.allows_stages(strategy.units * budget.epsilon):
         return part
     return replace(
         part, residuals=residuals_for(question, budget, strategy, task.priors[0], task.inputs)
@@ -506,3 +527,54 @@ def initial_priors(X: Array, question: Question, *, learned: bool) -> tuple[Prio
     noise_free = noise_free and question.row_noise is None and not rates  # which are known
     models = (Hyperparameters(signal, noise, blend_ranks(X, share, plain)) for share in shares)
     return tuple(prior_about(model, noise_free=noise_free, widths=widths) for model in models)
+
+
+Planner = Callable[[str], tuple[Part, float]]
+
+
+@dataclass(frozen=True)
+class PublicInputs:
+    """Rows whose inputs are public. ``people``: (rows,), whose they are, or None; ``tally``: of many rows,
+    where X has one row for each of its cells."""
+
+    X: Array
+    people: Integers | None
+    tally: Tally | None = None
+
+    @classmethod
+    def of_tally(cls, tally: Tally) -> PublicInputs:
+        """Many rows, whose people are told apart by a number each."""
+        people = None if tally.people is None else np.arange(tally.people)
+        return cls(tally.coordinates, people, tally)
+
+    @property
+    def count(self) -> int:
+        """How many rows, records or people there are."""
+        return len(self.X)
+
+    def outermost(self, inputs: Inputs | None) -> Array:
+        """Where the kernel has the rows that reach furthest along every input; None where these are
+        private."""
+        numbers = self.X if inputs is None else inputs.unwrap(inputs.back(self.X))
+        return np.asarray(self.X[np.unique([numbers.argmin(axis=0), numbers.argmax(axis=0)])])
+
+    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
+        """The noise distributions to compare."""
+        if mechanism != "auto":
+            return (mechanism,)
+        return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
+
+    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Part:
+        """The part for one outcome alone."""
+        return make_part(self.X, question, budget, self.people, earlier, self.tally)
+
+    def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
+        """Parts for one outcome, by noise distribution, each with the logarithm of its error.
+        ``earlier``: what was measured of the outcome before, if anything."""
+        task = task_of(self.X, question, budget, self.people, earlier, self.tally)
+
+        def plan(law: str) -> tuple[Part, float]:
+            sums = best_sums(task, law)
+            return part_of(task, sums), 0.5 * task.log_variance_left(sums)  # halved: of a variance
+
+        return plan

@@ -24,9 +24,8 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.plan.accuracy import variances_beyond_rows
 from privgp.plan.bins.bins import Functions, OfPeople, RecordSums, about_even
-from privgp.plan.bins.counts import UNEVENNESS
+from privgp.plan.bins.counts import UNEVENNESS, Records
 from privgp.plan.designs.noise_aware import Certificate
-from privgp.plan.kinds import Records
 from privgp.plan.labels import outcome_model
 from privgp.plan.strategy import NOT_TOGETHER
 from privgp.privacy.noise import GAUSSIAN, NOT_PURE, Noise

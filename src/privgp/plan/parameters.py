@@ -13,18 +13,6 @@ from sklearn.gaussian_process.kernels import Kernel
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.gp.priors import Prior, usual
 from privgp.plan.bins.points import MOST_BINS, REPLACED, PointBins, count_bounds
-from privgp.plan.inputs.arguments import (
-    AnyBounds,
-    are_several,
-    check_any_bounds,
-    check_inducing_inputs,
-    check_row_noise,
-    domain_pairs,
-    is_number,
-    output_bounds,
-    per_output,
-    target_points,
-)
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.labels import (
     LABEL_VARIANCE,
@@ -53,7 +41,20 @@ from privgp.question.parameters import (
     Chosen,
     names_of,
 )
+from privgp.question.rules import (
+    AnyBounds,
+    are_several,
+    check_any_bounds,
+    check_inducing_inputs,
+    check_row_noise,
+    domain_pairs,
+    is_number,
+    output_bounds,
+    per_output,
+    target_points,
+)
 from privgp.storage.codec import fingerprint
+from privgp.tables.kinds import are_round
 from privgp.types import Array, Pair, Positive, UserData, Within, added_field
 from privgp.types import Count as Rows
 
@@ -462,3 +463,21 @@ def _numbers(given: UserData) -> Any:
     if isinstance(given, list | tuple):
         return tuple(_numbers(each) for each in given)
     return None if given is None else float(given)
+
+
+def bounds_advice(asked: Parameters) -> list[str]:
+    """A sentence about every pair of declared bounds that looks read off the data. It depends on the
+    declared numbers alone. ``asked``: the parameters of a plan."""
+    told = [("y_bounds", pair) for own in asked.parts() for pair in own.outcome().bounds]
+    odd: list[str] = []
+    if asked.columns is not None:  # then x_bounds are those of its coordinates
+        columns = [column for column in asked.columns.columns if not column.has_round_bounds]
+        odd = [f"x_bounds of {column.names[0]!r}" for column in columns]
+    elif asked.x_bounds is not None:
+        told += [("x_bounds", (low, high)) for low, high in np.reshape(asked.x_bounds, (-1, 2))]
+    numbers = [f"{name} {a:.12g} and {b:.12g}" for name, (a, b) in told if not are_round(a, b)]
+    return [
+        f"The {each} look as if they were read from the data, which would reveal private values: declare "
+        "round numbers that are known without looking."
+        for each in (*numbers, *odd)
+    ]

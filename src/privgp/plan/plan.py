@@ -15,25 +15,18 @@ from privgp.gp.arithmetic import one_thread, threads_for
 from privgp.gp.kernels.registry import KERNELS
 from privgp.gp.measurement import Measurement
 from privgp.plan import accuracy, wording
-from privgp.plan.build import Budget, Question
+from privgp.plan.bins.build import PrivateInputs
+from privgp.plan.build import Budget, PublicInputs, Question
 from privgp.plan.choice import AnyStrategy
-from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.inputs.tally import TALLIES
 from privgp.plan.parameters import MadeFor
-from privgp.plan.part import Part, check_part, hash_part, unit_of
+from privgp.plan.part import Part, check_part, hash_part, table_rows, unit_of
 from privgp.plan.strategy import NOT_TOGETHER, noise_of
-from privgp.plan.together import (
-    Compared,
-    JointSums,
-    PlannedRows,
-    PrivateInputs,
-    PublicInputs,
-    factors,
-    plan_parts,
-)
-from privgp.privacy.budget import check_budget
+from privgp.plan.together import Compared, JointSums, PlannedRows, factors, plan_parts
+from privgp.privacy.budget import advice, check_budget
 from privgp.privacy.noise import SAME_NOISE, Noise
 from privgp.privacy.sensitivity import WHOLE
+from privgp.question.rules import check_output_shares
 from privgp.storage.archive import (
     PLAN,
     DamagedFile,
@@ -54,8 +47,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NOTICE = (
-    "The file contains inputs: coordinates of the rows of X, or of inducing inputs, which count as "
-    "public. Publish it only if no column of X is private, nor computed from a private one."
+    "The file contains the inputs in the rows of X, or inducing inputs, which count as public. "
+    "Publish it only if no column of X is private or was computed from a private one."
 )
 OTHER_NOISE = "plan holds other noise than its budget asks for. Nothing was spent."
 JSON = "plan.json"
@@ -405,28 +398,25 @@ def make_plan(
     # Only the other objectives have matrices so large that threads do more than wait.
     posterior = questions[0].objective == "posterior"
     with one_thread() if posterior else threads_for(rows.count):
+        if len(questions) == 1:
+            return plan_of_parts([rows.plan(questions[0], budget, *earlier)])
         parts, compared = plan_parts(rows, questions, budget, shares, earlier)
         return plan_of_parts(parts, shares, compared)
 
 
 def plan_of_parts(
-    parts: Sequence[Part], shares: Sequence[float] = (1.0,), compared: Compared | None = None
+    parts: Sequence[Part], shares: Sequence[float] = (), compared: Compared | None = None
 ) -> Plan:
     """The plan of parts together, with the least noise that hides one person."""
     first = parts[0]
-    made = Plan(
-        first.epsilon,
-        first.delta,
-        tuple(parts),
-        factors(shares, first.strategy.law),
-        first.noise,
-        compared,
-    )
+    epsilon, delta = first.epsilon, first.delta
     if len(parts) == 1:
-        return made
-    noise = noise_of(made.strategy, first.epsilon, first.delta)
+        return Plan(epsilon, delta, (first,), (1.0,), first.noise, None)
+    each = factors(shares, first.strategy.law)
+    made = Plan(epsilon, delta, tuple(parts), each, first.noise, compared)
+    noise = noise_of(made.strategy, epsilon, delta)
     shared = zip(parts, _noises(made.strategy, noise), strict=True)
-    planned = tuple(replace(part, noise=each) for part, each in shared)
+    planned = tuple(replace(part, noise=own) for part, own in shared)
     return replace(made, parts=planned, noise=noise)
 
 
@@ -590,3 +580,9 @@ def _as_part(tree: object) -> Any:
         raise DamagedFile("its parts do not make a plan")
     left_out = ("fingerprint", "made_for")
     return {name: part for name, part in tree.items() if name not in left_out} | {"type": "Part"}
+
+
+def budget_advice(plan: Plan) -> list[str]:
+    """The same about the budget of a plan."""
+    count = plan.strategy.people_count or table_rows(plan.parts[0])
+    return advice(plan.epsilon, plan.promised_delta, count, unit_of(plan.parts[0]).noun)

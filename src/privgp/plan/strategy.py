@@ -207,6 +207,11 @@ class OutputSums(Sums):
         return len(self.index) if self.tally is None else self.tally.rows
 
     @property
+    def units(self) -> int:
+        """How many people there are; how many rows, where each is a person."""
+        return self.rows if self.people_count is None else self.people_count
+
+    @property
     def repeats(self) -> Array:
         """How many rows every entry of ``index`` stands for, (rows,)."""
         if self.tally is None:

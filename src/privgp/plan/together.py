@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -11,16 +11,15 @@ import numpy as np
 
 from privgp.gp.arithmetic import rounding
 from privgp.gp.measurement import Measurement
-from privgp.plan.bins.build import GRIDS, make_records_part
-from privgp.plan.build import Budget, Question, make_part, part_of, task_of
-from privgp.plan.choice import AnyStrategy, best_sums
-from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.bins.build import PrivateInputs
+from privgp.plan.build import Budget, PublicInputs, Question
+from privgp.plan.choice import AnyStrategy
 from privgp.plan.inputs.tally import Tally
 from privgp.plan.part import Part
 from privgp.plan.strategy import NOT_TOGETHER, Strategy
-from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS, PURE, Noise
+from privgp.privacy.noise import GAUSSIAN, LAWS, PURE, Noise
 from privgp.privacy.sensitivity import LARGEST_FACTOR
-from privgp.types import Array, Integers, Pair, Positive
+from privgp.types import Array, Integers, Positive
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,6 @@ def _same(first: Integers | None, second: Integers | None) -> bool:
     return np.array_equal(first, second)
 
 
-Planner = Callable[[str], tuple[Part, float]]
-
-
 @dataclass(frozen=True)
 class Compared:
     """What the other noise distribution would have been: its ``law``, and its expected error as a
@@ -169,86 +165,6 @@ class SharedBudget(Budget):
     def noise_of(self, strategy: Strategy) -> Noise:
         noise = super().noise_of(strategy)
         return noise.with_size(noise.size, 1.0 / factors(self.shares, strategy.law)[self.place])
-
-
-@dataclass(frozen=True)
-class PublicInputs:
-    """Rows whose inputs are public. ``people``: (rows,), whose they are, or None; ``tally``: of many rows,
-    where X has one row for each of its cells."""
-
-    X: Array
-    people: Integers | None
-    tally: Tally | None = None
-
-    @classmethod
-    def of_tally(cls, tally: Tally) -> PublicInputs:
-        """Many rows, whose people are told apart by a number each."""
-        people = None if tally.people is None else np.arange(tally.people)
-        return cls(tally.coordinates, people, tally)
-
-    @property
-    def count(self) -> int:
-        """How many rows, records or people there are."""
-        return len(self.X)
-
-    def outermost(self, inputs: Inputs | None) -> Array:
-        """Where the kernel has the rows that reach furthest along every input; None where these are
-        private."""
-        numbers = self.X if inputs is None else inputs.unwrap(inputs.back(self.X))
-        return np.asarray(self.X[np.unique([numbers.argmin(axis=0), numbers.argmax(axis=0)])])
-
-    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
-        """The noise distributions to compare."""
-        if mechanism != "auto":
-            return (mechanism,)
-        return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
-
-    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Part:
-        """The part for one outcome alone."""
-        return make_part(self.X, question, budget, self.people, earlier, self.tally)
-
-    def planner(self, question: Question, budget: Budget, earlier: Any = None) -> Planner:
-        """Parts for one outcome, by noise distribution, each with the logarithm of its error.
-        ``earlier``: what was measured of the outcome before, if anything."""
-        task = task_of(self.X, question, budget, self.people, earlier, self.tally)
-
-        def plan(law: str) -> tuple[Part, float]:
-            sums = best_sums(task, law)
-            return part_of(task, sums), 0.5 * task.log_variance_left(sums)  # halved: of a variance
-
-        return plan
-
-
-@dataclass(frozen=True)
-class PrivateInputs:
-    """Private records on a declared domain. ``people``: whether all records of one person are
-    protected together; ``count`` is then of people."""
-
-    count: int
-    x_bounds: tuple[Pair, ...]
-    people: bool
-
-    def outermost(self, inputs: Inputs | None) -> None:
-        return None
-
-    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
-        if mechanism != "auto":
-            return (mechanism,)
-        if len(self.x_bounds) not in GRIDS:  # features are measured with Gaussian noise alone
-            return (GAUSSIAN,)
-        return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
-
-    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Part:
-        made = make_records_part(self.count, self.x_bounds, question, budget, people=self.people)
-        again: Part = made if earlier is None else earlier.repeat_measurement(made)
-        return again
-
-    def planner(self, question: Question, budget: Budget, earlier: object = None) -> Planner:
-        def plan(law: str) -> tuple[Part, float]:
-            made = self.plan(replace(question, mechanism=law), budget, earlier)
-            return made, float(np.log(made.starting_error))
-
-        return plan
 
 
 PlannedRows = PublicInputs | PrivateInputs  # what a plan is made for: public facts about the rows
@@ -279,8 +195,6 @@ def plan_parts(
         What was measured of each before, if anything.
 
     """
-    if len(questions) == 1:
-        return [rows.plan(questions[0], budget, *earlier)], None
     known = earlier or (None,) * len(questions)
     planners = [
         rows.planner(question, SharedBudget(budget.epsilon, budget.delta, shares, place), own)

@@ -1,22 +1,19 @@
-"""A plan in words: what it measures, how accurate that is, and what a careful reader would ask about
-its budget before it is spent."""
+"""A plan in words: what it measures, and how accurate that is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privgp.gp.priors import lengthscales
 from privgp.plan.accuracy import rough_error
-from privgp.plan.part import Part, table_rows, unit_of
+from privgp.plan.part import Part
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, LAWS
-from privgp.tables.kinds import are_round
 
 if TYPE_CHECKING:
     from privgp.plan.plan import Plan
 
-MUCH = 10.0
 MOST_SCALES = 4  # that are listed
 
 
@@ -26,8 +23,8 @@ def describe(plan: Plan) -> str:
     if len(plan.parts) == 1 and plan.parts[0].learns:
         least, most = plan.parts[0].error_range()
         unknown = (
-            f"It is {least:.4g} to {most:.4g} for 90% of plausible functions: how rough the function is, "
-            "and whether it changes abruptly, is not known before measuring.\n"
+            f"It is {least:.4g} to {most:.4g} for 90% of plausible functions, because it is not known before "
+            "measuring how rough the function is and whether it changes abruptly.\n"
         )
         rough = rough_error(plan.parts[0])
         if rough is not None:
@@ -88,7 +85,7 @@ def _scales_of(part: Part) -> str:
         ]
     if not told or len(scales) > MOST_SCALES:
         return ""
-    return f" (which change over about {', '.join(told)}, or over a quarter to twice that)"
+    return f" (lengthscales from a quarter to twice {', '.join(told)})"
 
 
 def _describe_stages(part: Part) -> str:
@@ -101,9 +98,9 @@ def _describe_stages(part: Part) -> str:
         f", neighbours added up to {len(set(groups))}" if (groups := part.residuals.groups) else ""
     )
     return (
-        f"Two stages: {first} measures these sums{added}; {second} measures the sums of what "
-        f"outputs are above or below the curve learned from them, clipped to {part.residuals.reach:g} "
-        "learned stds. The expected error is an average over how much outputs scatter.\n"
+        f"Two stages: {first} measures these sums{added}. Then {second} measures how far outputs lie "
+        f"above or below the curve learned from them, clipped to {part.residuals.reach:g} learned "
+        "standard deviations. The expected error is an average over how much outputs scatter.\n"
     )
 
 
@@ -133,53 +130,3 @@ def describe_choice(plan: Plan) -> str:
     }[plan.noise.law]
     expected = f"would have {worse:.0f}% more error" if worse >= 1 else "is hardly worse"
     return f"{text}; {other.law.capitalize()} noise {expected}: {why}."
-
-
-def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list[str]:
-    """Sentences about a budget that protects little. ``people``: how many rows or people there are;
-    ``unit``: which of them."""
-    sentences = []
-    if epsilon >= MUCH:
-        sentences.append(
-            f"Epsilon {epsilon:g} guarantees little: an attacker may become exp({epsilon:g}) times more "
-            "certain of one value."
-        )
-    if delta * people >= 1.0:
-        one_over = "1" if people == 1 else f"1/{people:,}"
-        sentences.append(
-            f"Delta {delta:g} is not below {one_over}, one over the number of {_plural(unit)}: a "
-            f"mechanism that published one whole {unit} could keep this guarantee."
-        )
-    return sentences
-
-
-def budget_advice(plan: Plan) -> list[str]:
-    """The same about the budget of a plan."""
-    count = plan.strategy.people_count or table_rows(plan.parts[0])
-    return advice(plan.epsilon, plan.promised_delta, count, unit_of(plan.parts[0]).noun)
-
-
-def bounds_advice(asked: Any) -> list[str]:
-    """A sentence about every pair of declared bounds that looks read off the data. It depends on the
-    declared numbers alone. ``asked``: the parameters of a plan."""
-    pairs = [pair for own in asked.parts() for pair in own.outcome().bounds]
-    told = [("y_bounds", pair) for pair in pairs if not are_round(*pair)]
-    if asked.columns is not None:  # then x_bounds are those of its coordinates
-        odd = [column for column in asked.columns.columns if not column.has_round_bounds]
-        told += [(f"x_bounds of {column.names[0]!r}", None) for column in odd]
-    elif asked.x_bounds is not None:
-        pairs = np.reshape(asked.x_bounds, (-1, 2)).tolist()
-        told += [("x_bounds", pair) for pair in pairs if not are_round(*pair)]
-    return [_looks_read(name, pair) for name, pair in told]
-
-
-def _looks_read(name: str, pair: Any) -> str:
-    numbers = "" if pair is None else f" {pair[0]:.12g} and {pair[1]:.12g}"
-    return (
-        f"The {name}{numbers} look read off the data, which tells private values: declare round numbers "
-        "that are known without looking."
-    )
-
-
-def _plural(unit: str) -> str:
-    return "people" if unit == "person" else f"{unit}s"

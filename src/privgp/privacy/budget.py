@@ -1,5 +1,5 @@
-"""The exact privacy curve of the Gaussian mechanism and the least noise that meets a budget. For
-noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
+"""What a budget may be and what is advised of it, the exact privacy curve of the Gaussian mechanism and the
+least noise that meets a budget. For noise multiplier ``c`` (noise std over sensitivity), Balle and Wang (2018):
 ``delta(eps) = Phi(1/(2c) - eps c) - e^eps Phi(-1/(2c) - eps c)``."""
 
 import math
@@ -165,3 +165,28 @@ def _least_multiplier(epsilon: float, delta: float) -> float:
     while gaussian_delta(epsilon, multiplier) > delta:
         multiplier *= 1.0 + SAFETY
     return multiplier
+
+
+MUCH = 10.0
+
+
+def advice(epsilon: float, delta: float, people: int, unit: str = "row") -> list[str]:
+    """Sentences about a budget that protects little. ``people``: how many rows or people there are;
+    ``unit``: which of them."""
+    sentences = []
+    if epsilon >= MUCH:
+        sentences.append(
+            f"Epsilon {epsilon:g} guarantees little: an attacker may become exp({epsilon:g}) times more "
+            "certain of one value."
+        )
+    if delta * people >= 1.0:
+        one_over = "1" if people == 1 else f"1/{people:,}"
+        sentences.append(
+            f"Delta {delta:g} is not below {one_over}, one over the number of {_plural(unit)}: a "
+            f"mechanism that published one whole {unit} could keep this guarantee."
+        )
+    return sentences
+
+
+def _plural(unit: str) -> str:
+    return "people" if unit == "person" else f"{unit}s"

@@ -142,7 +142,7 @@ TABLE = (
     Parameter("kernel", "The kernel, in units of the inputs and squared units of the output.", estimators=ALONE),
     Parameter("noise_variance", "The variance of outputs around the function.", None, Span(5e-324, 1.7e308, others=True),
               (REGRESSOR,)),
-    Parameter("y_bounds", "Public output bounds, chosen without seeing the data; values outside are clipped.",
+    Parameter("y_bounds", "Public bounds of the output, chosen without seeing the data. Values outside are clipped.",
               estimators=(REGRESSOR,), options=("--bounds",)),
     Parameter("classes", "If the output is a label: all labels that may occur, chosen without looking at them.",
               estimators=(CLASSIFIER,)),
@@ -150,44 +150,43 @@ TABLE = (
               "them. Inputs outside are moved to them."),
     Parameter("epsilon", "The budget: smaller is more private.", 1.0, Span(most=MOST_EPSILON), served="plan",
               most_served=1000),
-    Parameter("delta", "The small probability left to chance, well below one over the number of people; may be "
-              "0 with Laplace noise.", 1e-6, Span(0.0, 1.0 - 1e-16), served="plan"),
+    Parameter("delta", "The probability with which the guarantee may fail, well below one over the number of people. "
+              "It may be 0 with Laplace noise.", 1e-6, Span(0.0, 1.0 - 1e-16), served="plan"),
     Parameter("protect", "What is private.", "outputs", Choice(tuple(dict.fromkeys(word for word, _ in UNITS))),
               served="dataset"),
-    Parameter("targets", "Where to be accurate. Default: at the rows; with `protect='records'`, all over the "
-              "bounds."),
+    Parameter("targets", "Where the release should be accurate. Default: at the rows; with `protect='records'`, everywhere "
+              "within the bounds."),
     Parameter("objective", "What the measurement minimises.", "posterior",
               Choice(("posterior", "trace", "max", "logdet")), (REGRESSOR,)),
-    Parameter("reconstruct", "A posterior, or unbiased values at the targets and what follows from them elsewhere.",
+    Parameter("reconstruct", "A posterior, or unbiased values at the targets, interpolated elsewhere.",
               "posterior", Choice(("posterior", "unbiased")), (REGRESSOR,)),
     Parameter("hyperparameters", "Learned from the private measurement at no cost, or as given.", "learned",
               Choice(("learned", "fixed")), served="plan"),
     Parameter("inducing", "For many rows: the number of inducing inputs. The table is then read in parts. "
-              "Default: exact, or a usual number past 20,000 rows. With `protect='records'`: the largest "
+              "Default: none up to 20,000 rows, and past them a usual number. With `protect='records'`: the largest "
               "number of bins or features.", None, Span(1, MOST_INDUCING, whole=True, others=True),
               metavar="COUNT", served="plan", most_served=1000),
-    Parameter("link", "With `classes`: from the function to a probability.", "logit",
+    Parameter("link", "With `classes`: the link that turns the function into a probability.", "logit",
               Choice(("logit", "probit")), (CLASSIFIER,), served="plan"),
-    Parameter("prevalence", "With two `classes`: about how common the last of them is, a public guess made "
-              "without looking at the labels. Default: nothing is assumed.", None,
+    Parameter("prevalence", "With two `classes`: a public guess of the share of the last one, made without looking at "
+              "the labels. Default: nothing is assumed.", None,
               Span(LEAST_SHARE, 1.0 - LEAST_SHARE), (CLASSIFIER,), metavar="SHARE", served="plan"),
-    Parameter("mechanism", "The noise distribution; auto takes the one with the smaller expected error.", "auto",
+    Parameter("mechanism", "The noise distribution. auto takes the one with the smaller expected error.", "auto",
               Choice(("auto", "gaussian", "laplace")), served="plan"),
-    Parameter("likelihood", "What outputs are: numbers, or counts (poisson), whose rate is then released.",
+    Parameter("likelihood", "Whether outputs are numbers (gaussian) or counts (poisson). For counts, the rate is released.",
               "gaussian", Choice(("gaussian", "poisson")), (REGRESSOR,), served="dataset"),
     Parameter("max_change", "How much one person can change one output, such as 1 for a count of people. "
               "Default: from one bound to the other.", None, Span(), (REGRESSOR,), panel="Privacy",
               served="dataset"),
     Parameter("shares", "For several outputs: the noise of an output, relative to its bounds, is proportional "
               "to one over its share. Default: equal.", estimators=(REGRESSOR, GENERAL)),
-    Parameter("columns", "What inputs are that are not numbers.", options=KIND_OPTIONS),
-    Parameter("most_rows", "With `groups`: the most rows of one person that are used, the first ones. Default: "
-              "all, or 1,000 of many rows.", None, Span(1, MOST_ROWS, whole=True), (REGRESSOR,), metavar="COUNT"),
-    Parameter("residuals", "Whether a first part of the budget buys a curve, and the rest measures what outputs "
-              "are above or below it, clipped to a width that the first part tells; auto: where less error is "
-              "expected.", "auto", Choice(("auto", "always", "never")), (REGRESSOR,), served="plan"),
-    Parameter("engine", "Where many rows are worked on: the address of a Dask scheduler whose workers read "
-              "them.", estimators=(REGRESSOR,), options=("--scheduler",), kept=False),
+    Parameter("columns", "The kinds of inputs that are not numbers.", options=KIND_OPTIONS),
+    Parameter("most_rows", "With `groups`: use only this many rows of each person, the first ones. Default: all, "
+              "or 1,000 where there are many rows.", None, Span(1, MOST_ROWS, whole=True), (REGRESSOR,), metavar="COUNT"),
+    Parameter("residuals", "Whether a first part of the budget buys a curve, and the rest measures how far outputs "
+              "lie above or below it, clipped to a width learned from the first part. auto: if that lowers the "
+              "expected error.", "auto", Choice(("auto", "always", "never")), (REGRESSOR,), served="plan"),
+    Parameter("engine", "For many rows: the address of a Dask scheduler, whose workers read them.", estimators=(REGRESSOR,), options=("--scheduler",), kept=False),
     Parameter("ledger", "The account to charge.", options=("--ledger", "--dataset"), kept=False),
     Parameter("random_state", "For simulations only: repeatable noise that protects nobody.",
               options=("--seed",), kept=False),

@@ -25,20 +25,23 @@ from privgp.plan.plan import Plan, split_numbers
 from privgp.plan.strategy import OutputSums
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.answers import AtTargets, outcomes_of
-from privgp.release.parts import Function, Part, answer_of, bin_counts
+from privgp.release.parts import (
+    ANY_ORDER,
+    WEIGHTS,
+    Function,
+    Part,
+    RecordsSpending,
+    Spending,
+    TargetsSpending,
+    answer_of,
+    as_one,
+    bin_counts,
+    combine_guarantees,
+)
 from privgp.release.rates import learn_rates
 from privgp.release.records import RecordsAtPoints, RecordsInBins
 from privgp.release.release import Planned, Release
 from privgp.release.residuals import LeftSquares
-from privgp.release.spendings import (
-    ANY_ORDER,
-    WEIGHTS,
-    RecordsSpending,
-    Spending,
-    TargetsSpending,
-    as_one,
-    combine_guarantees,
-)
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Integers
 

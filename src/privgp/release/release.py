@@ -12,15 +12,15 @@ import numpy as np
 
 from privgp.gp.changes import SHAPES, Change
 from privgp.gp.kernels.registry import KERNELS
-from privgp.plan.inputs.arguments import check_output_shares
 from privgp.plan.inputs.inputs import Inputs, ranges
-from privgp.plan.parameters import AnyParameters
+from privgp.plan.parameters import AnyParameters, Parameters
 from privgp.privacy.guarantee import Guarantee
 from privgp.question.parameters import RECONSTRUCTIONS
+from privgp.question.rules import check_output_shares
 from privgp.release.answers import Answer, Probabilities
+from privgp.release.certificate import steps_of, validate_file
 from privgp.release.certificate.document import core_of, hash_of, holder_fields
-from privgp.release.parts import Part, answer_of, check_facts, check_total
-from privgp.release.spendings import Spending
+from privgp.release.parts import Part, Spending, answer_of, check_total
 from privgp.storage.archive import DamagedFile, dump, parse, require
 from privgp.storage.codec import Codec, Leaf, Leaves
 from privgp.storage.fields import array
@@ -393,3 +393,49 @@ def _release(tree: Any, members: Mapping[str, bytes]) -> dict[str, object]:
         ],
         "at_targets": at_targets,
     }
+
+
+def check_facts(
+    stated: Mapping[str, Any],
+    promised: Guarantee,
+    given: Parameters,
+    measured: str,
+    *,
+    several: bool = False,
+) -> None:
+    """Refuse a certificate that has not its form, or is not about this release. ``measured``: the
+    hash of what was measured; ``several``: times, so that parameters are those of one of them."""
+    try:
+        validate_file(stated)
+    except ValueError:
+        raise DamagedFile("its certificate is broken") from None
+    budget = (promised.epsilon, promised.delta)
+    require(
+        (stated["epsilon"], stated["delta"]) == budget
+        # A private choice may have spent some too.
+        and (several or given.epsilon <= promised.epsilon)
+        and (several or given.delta <= promised.delta or promised.is_pure)
+        and stated["unit"] == promised.unit
+        and stated["neighbours"] == promised.neighbours
+        and stated["simulation"] == promised.is_simulation
+        and stated["bounds"]["outputs"] == np.array(given.y_bounds).tolist()
+        and stated["bounds"].get("classes") == given.labels()
+        and ("noise_variance" in stated["hyperparameters"]) == given.scatters
+        and stated["plan_hash"] == measured
+        and _holds_everywhere(stated, promised),
+        "its certificate is not about its contents",
+    )
+
+
+def _holds_everywhere(stated: Mapping[str, Any], promised: Guarantee) -> bool:
+    """Whether a certificate's steps are those of the guarantee, and its curve, mu and best guess say no
+    more."""
+    mechanism = stated["mechanism"]
+    own, *others = map(steps_of, promised.events)
+    if {**mechanism, **own} != mechanism or mechanism.get("others", []) != others:
+        return False
+    slack = 1.0 + 1e-6  # versions may round otherwise
+    curve = [(promised.delta_at(epsilon), delta) for epsilon, delta in stated["curve"]]
+    guess = 0.5 + 0.5 * promised.delta_at(0.0)
+    pairs = [*curve, (promised.mu, stated["mu"]), (guess, stated["best_guess"])]
+    return all(least <= slack * told for least, told in pairs)

@@ -23,7 +23,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privgp.storage.parts import PUBLIC, PathLike, part_beside, remove_stale
+from privgp.storage.parts import PUBLIC, PathLike, part_beside, remove_stale, write_through
 from privgp.types import Array
 
 FORMAT = "privgp"
@@ -257,10 +257,7 @@ def write(
     """
     check_target(path, overwrite=overwrite, form=form)
     with part_beside(path, mode=mode) as part:
-        with open(part, "r+b") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        write_through(part, data)
         check_target(path, overwrite=overwrite, form=form)
         os.replace(part, path)
 

@@ -42,6 +42,14 @@ def part_beside(path: PathLike, *, mode: int = PUBLIC, ending: str = "") -> Iter
         os.close(held)
 
 
+def write_through(part: Path, data: bytes) -> None:
+    """Write bytes into a part; on return they are on the disk."""
+    with open(part, "r+b") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def remove_stale(folder: PathLike) -> None:
     """Remove the parts that writers which were killed have left in a folder; never fails."""
     with suppress(OSError):

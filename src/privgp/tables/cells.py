@@ -12,12 +12,13 @@ import polars as pl
 
 from privgp.errors import TableError
 from privgp.tables.dates import EPOCH, nanoseconds_of
+from privgp.tables.kinds import KINDS
 from privgp.tables.source import SINCE_1970, Source
 from privgp.tables.texts import NOTHING, OTHERWISE, disguise_of
 
 Kinds = Mapping[str, str]  # the kind of every column that is known, by its name
-NUMBERS = ("number", "periodic", "place")
-TEXTS = ("category", "date", "boolean")
+NUMBERS = [name for name, kind in KINDS.items() if kind.numeric]
+TEXTS = [name for name in KINDS if name not in NUMBERS]
 ISO = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?\s*$"
 TRUTHS = {"true": 1, "false": 0}
 FILL_IN = "fill it in, or leave the row out"

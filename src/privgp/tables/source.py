@@ -148,7 +148,11 @@ def check_columns(source: Source, wanted: Sequence[str]) -> None:
         count = source.names.count(name)
         if count == 0:
             near = [each for each in source.names if each.strip().casefold() == name.casefold()]
-            hint = f": write '{near[0]}', as it does." if near else _columns_there(source, wanted)
+            hint = (
+                f", but one named '{near[0]}': write the name exactly like that."
+                if near
+                else _columns_there(source, wanted)
+            )
             raise TableError(f"'{source.path}' has no column '{name}'{hint}")
         if count > 1:
             raise TableError(f"'{source.path}' has {count} columns named '{name}': rename them.")
@@ -159,7 +163,9 @@ def _columns_there(source: Source, wanted: Sequence[str]) -> str:
     # words: it has one if some of the columns are there.
     named = any(name in source.names for name in wanted)
     if source.is_csv and (not named or any(map(_begins_as_number, source.names))):
-        return ": its first line must name the columns."
+        return (
+            ": its first line must name the columns; check that line and the spelling of the name."
+        )
     return f": it has {list_names(source.names)}."
 
 

@@ -6,17 +6,14 @@ one is refused, like a missing number. Proof: docs/proofs/classes.md.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from privgp.types import Array, Column, Integers, Table, UserData
-from privgp.vault.validate import check_output_columns, check_outputs
+from privgp.types import Array, Column, UserData
 from privgp.vault.values import (
     NUMBER,
     TEXT,
-    Sealed,
     column,
     has_no_value,
     is_plain,
@@ -138,63 +135,3 @@ def shares_about_even(codes: Array, classes: int) -> Iterator[Array]:
 def shares_of_second(codes: Array) -> Array:
     """For two classes, 1 for the second, 0 for the first and one half for none."""
     return np.where(codes == NO_CLASS, 0.5, codes)
-
-
-def seal_outcome(
-    y: Any,
-    classes: Sequence[Any] | None,
-    rows: int,
-    inputs: Any = None,
-    people: Integers | None = None,
-) -> Sealed:
-    """What ``measure`` takes of one outcome: its column, or (inputs, column), or these with whose
-    records they are.
-
-    Parameters
-    ----------
-    y : column
-        The private values.
-    classes : sequence or None
-        The declared classes; None where the outcome is a number.
-    rows : int
-        How many rows the column must have.
-    inputs : Sealed, optional
-        The private inputs, where inputs are private too.
-    people : array, optional
-        (rows,), whose records they are, where people's records are protected.
-
-    """
-    return _seal(_values(y, classes, rows), rows, inputs, people)
-
-
-def seal_outcomes(
-    outcomes: Sequence[Any],
-    classes: Sequence[Sequence[Any] | None],
-    rows: int,
-    inputs: UserData = None,
-    people: Integers | None = None,
-) -> Sealed:
-    """The same of one or several outcomes, one private column each, every one read separately."""
-    if len(classes) == 1:
-        return seal_outcome(outcomes[0], classes[0], rows, inputs, people)
-    pairs = zip(outcomes, classes, strict=True)
-    columns = np.column_stack([_values(y, own, rows) for y, own in pairs])
-    return _seal(columns, rows, inputs, people)
-
-
-def seal_columns(
-    y: Any, count: int, rows: int, inputs: Any = None, people: Integers | None = None
-) -> Sealed:
-    """The same of a table of several private numbers."""
-    return _seal(check_output_columns(y, rows, count), rows, inputs, people)
-
-
-def _values(y: UserData, classes: Sequence[Any] | None, rows: int) -> Array:
-    return check_outputs(y, rows) if classes is None else values_of(y, classes, rows)
-
-
-def _seal(values: Array, rows: int, inputs: Table, people: Integers | None) -> Sealed:
-    if inputs is None:
-        return Sealed(values, rows)
-    whose = () if people is None else (people,)
-    return Sealed((unseal(inputs), values, *whose), rows)

@@ -1,7 +1,7 @@
 """Everything that is measured of private values, plus noise: the only place where they meet a
 release. ``exact`` knows every kind of strategy; a new one registers how it is computed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -20,9 +20,9 @@ from privgp.plan.labels import ClassGroupSums, ClassSums
 from privgp.plan.strategy import OutputSums, Strategy
 from privgp.plan.together import JointSums
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, Noise
-from privgp.types import Array, Column, Pair, Random, UserData
+from privgp.types import Array, Column, Integers, Pair, Random, Table, UserData
 from privgp.vault.grouped.totals import AllTotals, Totals
-from privgp.vault.labels import shares_about_even, shares_of_each
+from privgp.vault.labels import shares_about_even, shares_of_each, values_of
 from privgp.vault.validate import (
     check_output_columns,
     check_outputs,
@@ -31,7 +31,10 @@ from privgp.vault.validate import (
     person_ids,
     shares,
 )
-from privgp.vault.values import Sealed, unseal
+from privgp.vault.values import (
+    Sealed,
+    unseal,
+)
 
 enable_features("contrib")
 
@@ -334,3 +337,63 @@ def _with_energy(
         squares = float(np.dot(u, u if weights is None else u * weights))
         parts.append(np.array([strategy.energy_weight * squares]))
     return np.concatenate(parts)
+
+
+def seal_outcome(
+    y: Any,
+    classes: Sequence[Any] | None,
+    rows: int,
+    inputs: Any = None,
+    people: Integers | None = None,
+) -> Sealed:
+    """What ``measure`` takes of one outcome: its column, or (inputs, column), or these with whose
+    records they are.
+
+    Parameters
+    ----------
+    y : column
+        The private values.
+    classes : sequence or None
+        The declared classes; None where the outcome is a number.
+    rows : int
+        How many rows the column must have.
+    inputs : Sealed, optional
+        The private inputs, where inputs are private too.
+    people : array, optional
+        (rows,), whose records they are, where people's records are protected.
+
+    """
+    return _seal(_check_outcome(y, classes, rows), rows, inputs, people)
+
+
+def seal_outcomes(
+    outcomes: Sequence[Any],
+    classes: Sequence[Sequence[Any] | None],
+    rows: int,
+    inputs: UserData = None,
+    people: Integers | None = None,
+) -> Sealed:
+    """The same of one or several outcomes, one private column each, every one read separately."""
+    if len(classes) == 1:
+        return seal_outcome(outcomes[0], classes[0], rows, inputs, people)
+    pairs = zip(outcomes, classes, strict=True)
+    columns = np.column_stack([_check_outcome(y, own, rows) for y, own in pairs])
+    return _seal(columns, rows, inputs, people)
+
+
+def seal_columns(
+    y: Any, count: int, rows: int, inputs: Any = None, people: Integers | None = None
+) -> Sealed:
+    """The same of a table of several private numbers."""
+    return _seal(check_output_columns(y, rows, count), rows, inputs, people)
+
+
+def _check_outcome(y: UserData, classes: Sequence[Any] | None, rows: int) -> Array:
+    return check_outputs(y, rows) if classes is None else values_of(y, classes, rows)
+
+
+def _seal(values: Array, rows: int, inputs: Table, people: Integers | None) -> Sealed:
+    if inputs is None:
+        return Sealed(values, rows)
+    whose = () if people is None else (people,)
+    return Sealed((unseal(inputs), values, *whose), rows)

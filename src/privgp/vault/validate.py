@@ -328,18 +328,19 @@ def _columns(given: object) -> Iterator[Named]:
 
 def _pair_names(given: UserData) -> Iterator[tuple[Hashable, object]]:
     names = getattr(given, "names", None)
-    if isinstance(names, tuple):  # a table of this package, whose cells may be in files
-        yield from zip(names, getattr(given, "cells", (None,) * len(names)), strict=True)
-    elif given is None:
+    if given is None:
         return
+    if isinstance(given, np.ndarray) and given.dtype.names is None:
+        columns = np.moveaxis(given, 1, 0) if given.ndim > 1 else (given,)
+        yield from ((None, cells) for cells in columns)
+    elif isinstance(names, tuple):  # a table of this package, whose cells may be in files
+        yield from zip(names, getattr(given, "cells", (None,) * len(names)), strict=True)
     elif is_lazy(given):
         yield from ((name, None) for name in given.collect_schema().names())
     elif isinstance(given, list | tuple) and given and isinstance(given[0], Mapping):
         yield from ((name, None) for name in given[0])
     elif (labels := labels_of(given)) is not None:
         yield from ((label, given[label]) for label in labels)
-    elif isinstance(given, np.ndarray) and given.ndim > 1:
-        yield from ((None, cells) for cells in np.moveaxis(given, 1, 0))
     else:
         yield getattr(given, "name", None), given
 

@@ -35,7 +35,7 @@ def test_a_release_from_a_file_is_the_release_from_memory(tmp_path: Path, ending
     data, out = write(table, tmp_path / f"visits.{ending}"), tmp_path / "visits.privgp"
     result = run("release", data, *COLUMNS, *BUDGET, *QUICK, *MANY, "--seed", "3", "-o", out)
     assert result.code == 0, result
-    assert "centres or values of inputs" in result.out
+    assert "values, or means of values, of" in result.out
     model = PrivateGPRegressor(
         y_bounds=(0, 5000), epsilon=1, delta=1e-5, inducing=6, hyperparameters="fixed",
         random_state=3,

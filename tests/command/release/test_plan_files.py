@@ -82,7 +82,7 @@ def test_a_plan_says_what_it_wrote(tmp_path: Path, visits: Path) -> None:
     told = run(*line)
     assert told.code == 0, told
     assert f"Planned in {path}, hash {privgp.load_plan(path).hash}." in told.out
-    assert "contains inputs, 'age' and 'bmi'" in told.out
+    assert "contains values of 'age' and 'bmi' from" in told.out
     assert_refused(run(*line), "exists already", "--force")
     assert run(*line, "--force").code == 0
     records = instead([*line, "--force"], KINDS["records"])

@@ -73,7 +73,7 @@ def test_the_command_releases_what_python_does(tmp_path: Path, inputs: str, endi
     inspected = run("inspect", file)
     for text in (" ".join(inspected.out.split()), page.read_text(), " ".join(planned.out.split())):
         assert all(each in text for each in described), text
-    assert "the file contains none" in inspected.out
+    assert "The file contains no input" in inspected.out
     released(tmp_path, data, "--plan", tmp_path / "t.plan", *QUICK[2:])
     assert np.array_equal(privgp.load(file).predict(TABLE.select(names)), known)
     for question in ([written(tmp_path, "csv")], ["--grid", "3"]):

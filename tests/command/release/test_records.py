@@ -47,7 +47,7 @@ def test_plan_release_inspect_predict(tmp_path: Path, ending: str) -> None:
     assert privgp.load(file).x_bounds == ((0.0, 90.0),)
     inspected = run("inspect", file)
     assert inspected.code == 0, inspected
-    assert "Inputs: 'age'; the file contains none." in inspected.out
+    assert "Inputs: 'age'. The file contains no input." in inspected.out
     new = written(tmp_path / "..", pl.DataFrame({"age": [20, 60]}))
     predicted = run("predict", file, new, "-o", tmp_path / "new.csv")
     assert predicted.code == 0, predicted

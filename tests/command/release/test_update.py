@@ -145,7 +145,23 @@ def test_releases_of_every_kind_are_updated_and_refined(kind: str, tmp_path: Pat
     model = privgp.load(tmp_path / "3.privgp")
     assert [each.batch for each in model._released.spent] == [0, 1, 0]
     assert 1.0 < model.guarantee_.epsilon <= 1.5
-    assert ("publish it only if these may be public" in done.out) == ("records" not in kind)
+    assert ("Publish it only if these columns may be public" in done.out) == ("records" not in kind)
+
+
+def test_private_kinds_may_have_other_names_in_the_table_of_an_update(tmp_path: Path) -> None:
+    dated = people_table().with_columns(day=pl.lit("2024-03-11"))
+    one, two, path = tmp_path / "one.csv", tmp_path / "two.csv", tmp_path / "1.privgp"
+    dated.write_csv(one)
+    dated.rename({"age": "years", "day": "when"}).write_csv(two)
+    ranges = "age=0:100,day=2024-01-01:2024-12-31"
+    asked = ["--inputs", "age,day", "--protect", "records", "--x-bounds", ranges, "--dates", "day"]
+    done = run("release", one, *asked, "--output", "cost", *BUDGET, *QUICK, "-o", path)
+    assert done.code == 0, done
+    line = ["update", path, two, "--output", "cost", "-o", tmp_path / "2.privgp"]
+    assert_one_sentence(run(*line))  # no column is called age
+    done = run(*line, "--inputs", "years,when")
+    assert done.code == 0, done
+    assert list(privgp.load(tmp_path / "2.privgp").feature_names_in_) == ["age", "day"]
 
 
 def test_releases_of_other_kinds_are_refused(released: Path, tmp_path: Path) -> None:

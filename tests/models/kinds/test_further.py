@@ -31,13 +31,13 @@ from privgp.models import published
 from privgp.plan import build
 from privgp.plan.plan import plan_of_parts
 from privgp.release.certificate import certificate, page, validate
-from privgp.release.release import CODEC, decode
-from privgp.release.spendings import (
+from privgp.release.parts import (
     ONE_BATCH_EACH,
     ONE_BATCH_OF_RECORDS,
     SAME_OUTPUTS,
     SAME_RECORDS,
 )
+from privgp.release.release import CODEC, decode
 from privgp.storage.archive import DamagedFile
 from tests.adversary.spying import watched
 

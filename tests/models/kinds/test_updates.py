@@ -19,9 +19,8 @@ from privgp.models import published
 from privgp.plan import build
 from privgp.release.certificate import certificate, page, validate
 from privgp.release.learn import learn_models
-from privgp.release.parts import check_total
+from privgp.release.parts import ONE_BATCH_EACH, SAME_OUTPUTS, check_total
 from privgp.release.release import CODEC, decode
-from privgp.release.spendings import ONE_BATCH_EACH, SAME_OUTPUTS
 from privgp.storage.archive import DamagedFile
 from tests.adversary.spying import watched
 

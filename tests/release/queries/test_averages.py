@@ -199,7 +199,7 @@ def test_wrong_averages_are_refused(asked, message):
 def test_a_difference_of_what_is_no_label_is_refused():
     model = PrivateGPRegressor(y_bounds=(-2, 2), **SETTINGS)
     found = model.fit(X, TRUTH).average(POINTS, by=BY)
-    with pytest.raises(ValueError, match="'north' is no label: they are 'east', 'west'"):
+    with pytest.raises(ValueError, match="'north' is not a label: the labels are 'east', 'west'"):
         found.difference("north", "east")
 
 

@@ -18,11 +18,11 @@ from privgp.plan.inputs.inputs import Inputs
 from privgp.release.release import Release
 from privgp.tables.cells import Kinds
 from privgp.tables.dates import days_of, instants
-from privgp.tables.kinds import Column, Number
+from privgp.tables.kinds import KINDS, Column, Number
 from privgp.tables.parser import list_names
 from privgp.types import Array, Cells
 
-LEVELLED = ("category", "boolean")
+LEVELLED = [name for name, kind in KINDS.items() if kind.apart == "|"]
 MOST_POINTS, MOST_VALUES, LONGEST_SPACE = 100_000, 1000, 2000
 MOST_GRID_POINTS = 1_000_000
 POINTS = 100  # along an input, where --grid does not say
@@ -249,7 +249,7 @@ def _axis(column: Column, name: str, said: str, count: int) -> Array:
         raise Refusal(GRID_FORM) from None
     if column.apart == "|":
         if np.any(ends > single.ends(ends[:, None])[0, 1]):
-            raise Refusal(f"--grid-bounds has a level of '{name}' that the release does not know.")
+            raise Refusal(f"--grid-bounds has a level of '{name}' that is not in the release.")
         return np.asarray(ends)
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise Refusal(GRID_FORM)

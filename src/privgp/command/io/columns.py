@@ -5,6 +5,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +15,8 @@ import polars as pl
 from privgp.command.errors import Refusal, plural, refusal, refuse_on
 from privgp.command.io.files import TABLES, check_readable
 from privgp.command.io.screen import Step
-from privgp.models.spending import names_of
+from privgp.command.options import ReleaseOptions
+from privgp.models.published import names_of
 from privgp.plan.inputs.inputs import Inputs, list_columns
 from privgp.release.release import Release
 from privgp.tables.cells import TEXTS, Kinds, input_columns
@@ -28,6 +30,8 @@ from privgp.vault.validate import column_labels
 Rows = pl.DataFrame | Array
 # Numbers, labels, or several columns of numbers; of points none.
 PrivateValues = Array | Cells | pl.DataFrame | None
+PLAIN_KINDS = {"dates": "date", "numbers": "number", "booleans": "boolean"}  # by their options
+PERIODIC = "--periodic must name columns with their periods, such as hour=24."
 PLAINLY = ", such as 1250.5, without units or other signs"
 FORM = (
     "--x-bounds must be such as when=2024-01-01:2024-12-31,lat=51.3:51.7, or --x-bounds LO HI once for "
@@ -46,50 +50,33 @@ def split_names(text: str, option: str = "--inputs") -> list[str]:
     return names
 
 
-def columns_from_options(
-    inputs: Sequence[str],
-    dates: str | None,
-    categories: str | None,
-    places: str | None,
-    periodic: str | None,
-    booleans: str | None,
-    crs: str | None,
-    numbers: str | None = None,
-) -> ColumnKinds | None:
-    """``columns`` of a model from the options --dates, --categories, --places, --periodic, --booleans
-    and --numbers."""
+def columns_from_options(inputs: Sequence[str], asked: ReleaseOptions) -> ColumnKinds | None:
+    """``columns`` of a model from the options that say what inputs are."""
     columns: dict[str | tuple[str, ...], str | tuple[str, object]] = {}
-    columns |= dict.fromkeys(_names(dates, "--dates"), "date")
-    columns |= dict.fromkeys(_names(numbers, "--numbers"), "number")
-    columns |= dict.fromkeys(_names(booleans, "--booleans"), "boolean")
-    for entry in _names(categories, "--categories"):
+    for option, kind in PLAIN_KINDS.items():
+        columns |= dict.fromkeys(_names(getattr(asked, option), f"--{option}"), kind)
+    for entry in _names(asked.categories, "--categories"):
         name, equals, levels = entry.partition("=")
         if equals and not all(levels.split("|")):
             raise Refusal("--categories must be such as region or region=north|south.")
         columns[name] = ("category", levels.split("|")) if equals else "category"
-    for entry in _names(periodic, "--periodic"):
+    for entry in _names(asked.periodic, "--periodic"):
         name, _, period = entry.partition("=")
-        try:
+        with refuse_on(PERIODIC, ValueError):
             columns[name] = ("periodic", float(period))
-        except ValueError:
-            raise Refusal(
-                "--periodic must name columns with their periods, such as hour=24."
-            ) from None
-    place = tuple(_names(places, "--places"))
+    place = tuple(_names(asked.places, "--places"))
+    if len(place) not in (0, 2):
+        raise Refusal("--places must name two columns: latitude and longitude, such as lat,lon.")
     if place:
-        if len(place) != 2:
-            raise Refusal(
-                "--places must name two columns: latitude and longitude, such as lat,lon."
-            )
-        columns[place] = ("place", crs)
-    elif crs is not None:
+        columns[place] = ("place", asked.crs)
+    elif asked.crs is not None:
         raise Refusal("--crs is for --places only.")
     mentioned = list_columns(columns)
     for name in mentioned:
         if name not in inputs:
             raise Refusal(f"'{name}' is not among the --inputs, {list_names(inputs)}.")
         if mentioned.count(name) > 1:
-            raise Refusal(f"The column '{name}' is said to be two things.")
+            raise Refusal(f"The column '{name}' is given two kinds: leave one of them out.")
     return columns or None
 
 
@@ -120,12 +107,19 @@ def levels_of(columns: Inputs | ColumnKinds | None) -> dict[str, list[str]]:
     }
 
 
-def kinds_by_name(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
-    """What the columns of these names are, which replace those in the model's file."""
+def with_names(inputs: Inputs | None, names: Sequence[str]) -> Inputs | None:
+    """What a model's file says of its inputs, under the names that they have in a table."""
     if inputs is None:
         return None
-    known = kinds_of(inputs)
-    return dict(zip(names, (known[name] for name in inputs.names), strict=True))
+    here = iter(names)
+    return Inputs(
+        tuple(replace(c, names=tuple(islice(here, c.name_count))) for c in inputs.columns)
+    )
+
+
+def kinds_by_name(inputs: Inputs | None, names: Sequence[str]) -> Kinds | None:
+    """The kinds of these columns; None where all are numbers."""
+    return None if inputs is None else kinds_of(with_names(inputs, names))
 
 
 def bounds_by_name(words: Sequence[str], kinds: Kinds) -> dict[str, tuple[str, str]]:
@@ -280,8 +274,8 @@ def check_decimals(source: Source) -> None:
     known = layout.decimal_comma is not None or layout.delimiter == ","
     if source.is_csv and not known:
         raise Refusal(
-            f"'{source.path}' does not show in public columns how its private numbers are "
-            "written: give --decimal-point or --decimal-comma."
+            f"The public columns of '{source.path}' do not show whether its private numbers have a "
+            "decimal point or a decimal comma: give --decimal-point or --decimal-comma."
         )
 
 
@@ -320,7 +314,10 @@ def outputs(frame: pl.DataFrame, name: str, source: Source, task: str) -> Array 
 def private_table(frame: pl.DataFrame, inputs: Inputs, source: Source) -> pl.DataFrame:
     """Private cells as they stand, once the vault has read each. Whatever is wrong, and with whichever
     of them, the sentence is the same."""
-    sentence = f"The input columns of '{source.path}' must hold a value of their kind in every row."
+    sentence = (
+        f"The input columns of '{source.path}' must hold a value of their kind in every row, such as "
+        "12.5 for a number and 2025-12-31 for a date."
+    )
     with refuse_on(sentence, ValueError):
         seal_rows(frame, inputs)
     return frame.select(inputs.names)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Self
 
 import polars as pl
 
@@ -27,17 +27,20 @@ from privgp.command.options import Charge, ReleaseOptions
 from privgp.models.published import MISSING
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.tables import in_order
-from privgp.plan.inputs.arguments import (
+from privgp.plan.inputs.inputs import Inputs
+from privgp.plan.plan import Plan
+from privgp.question.outcomes import Label, Number, Outcome, Presence, check_classes
+from privgp.question.rules import (
+    LABELS,
+    ONE,
+    SEVERAL,
     AnyBounds,
     are_several,
     check_bounds,
     check_output_shares,
+    check_rules,
     output_bounds,
 )
-from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.plan import Plan
-from privgp.question.outcomes import CLASSIFIER, REGRESSOR, check_classes
-from privgp.question.rules import LABELS, ONE, SEVERAL, check_rules
 from privgp.tables.cells import Kinds
 from privgp.tables.kinds import ColumnKinds
 from privgp.tables.source import Source
@@ -53,182 +56,129 @@ Domain = Pair | Sequence[Pair] | Mapping[str, tuple[str, str]] | None
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """The private column of a request: a number in every row, between declared bounds.
+class Private:
+    """What is private in a row: one declared outcome for each of its columns.
 
     Attributes
     ----------
-    rule : str
-        What rules call it.
-    estimator : str
-        The name of the class that learns it.
-    hides_inputs : str
-        The option by which inputs are private, too.
-    in_parts : bool
-        Whether tables in several files are read in parts for it.
-    numeric : bool
-        Whether its cells are numbers.
-    declared : str
-        What is declared of it.
-    classes : tuple of str, optional
-        Its declared classes.
-    bounds : (low, high), or one such pair per column
+    outcomes : tuple of Outcome
+        Numbers between bounds, or one label; of a density, the presence of a record.
+    shares : str, optional
+        Of the budget, one for each outcome, as they were given.
 
     """
 
-    rule: ClassVar[str] = ONE
-    estimator: ClassVar[str] = REGRESSOR
-    hides_inputs: ClassVar[str] = "--protect records"
-    in_parts: ClassVar[bool] = True
-    numeric: ClassVar[bool] = True
-    declared: ClassVar[str] = "bounds"
-    classes: ClassVar[tuple[str, ...] | None] = None
-    bounds: AnyBounds = ()
+    outcomes: tuple[Outcome, ...]
+    shares: str | None = None
+
+    @classmethod
+    def of_numbers(cls, bounds: AnyBounds, shares: str | None = None) -> Self:
+        """One number between these bounds, or one for each of several pairs."""
+        pairs = bounds if are_several(bounds) else (bounds,)
+        return cls(tuple(Number(*pair) for pair in pairs), shares)
+
+    @property
+    def estimator(self) -> str:
+        """The name of the class that learns it."""
+        return self.outcomes[0].estimator
+
+    @property
+    def has_column(self) -> bool:
+        """Whether anything but the inputs is private."""
+        return self.outcomes[0].column
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The declared classes of a label."""
+        return getattr(self.outcomes[0], "classes", None)
+
+    @property
+    def bounds(self) -> list[Pair]:
+        """The declared bounds of every number."""
+        return [pair for outcome in self.outcomes for pair in outcome.bounds]
+
+    @property
+    def is_several(self) -> bool:
+        """Whether several columns are private."""
+        return len(self.outcomes) > 1
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether cells are numbers."""
+        return self.has_column and not self.classes
 
     def names(self, output: str | None) -> list[str]:
         """The private columns that --output names."""
-        return [] if output is None else [output]
-
-    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
-        """What pictures call the output, and its units; None where that is not known."""
-        return name, units
+        if output is None or not self.has_column:
+            return []
+        return split_names(output, "--output") if self.is_several else [output]
 
     def check_output(self, output: str | None) -> None:
-        """Refuse a release without an output."""
-        if output is None:
+        """Refuse a release without an output, and a density with one."""
+        if output is None and self.has_column:
             raise Refusal("Missing option '--output': give it, or --density for points.")
+        if output is not None and not self.has_column:
+            raise Refusal("--output does not go with a density: leave it out.")
 
     def check(self, names: Sequence[str], missing: str) -> None:
-        """Refuse what is declared wrongly, whatever the file holds. ``missing``: what is done with rows
-        where a value is missing."""
+        """Refuse what is declared wrongly, whatever the file holds.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The private columns.
+        missing : str
+            What is done with rows where a value is missing.
+
+        """
         with refuse_questions():
-            check_bounds("--bounds", self.bounds)
-
-    def check_rules(self, given: Mapping[str, object]) -> None:
-        """Refuse parameters and columns that do not go together."""
-        check_rules(given, self.rule)
-
-    def check_single_error(self) -> None:
-        """Refuse to look for an epsilon by one error where there are several."""
-
-    def arguments(self) -> dict[str, object]:
-        """What the estimator is told of it."""
-        return {"y_bounds": self.bounds}
-
-    def private_values(
-        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> PrivateValues:
-        """The private values. ``choice``: what else the column may hold."""
-        return output_column(frame, names[0], source, choice)
-
-
-@dataclass(frozen=True)
-class SeveralNumbers(Numbers):
-    """A private number in each of several columns. ``shares``: of the budget, as they were given."""
-
-    rule: ClassVar[str] = SEVERAL
-    in_parts: ClassVar[bool] = False
-    shares: str | None = None
-
-    def names(self, output: str | None) -> list[str]:
-        return [] if output is None else split_names(output, "--output")
-
-    def check(self, names: Sequence[str], missing: str) -> None:
-        with refuse_questions():
-            pairs = output_bounds(self.bounds)
-        if names and len(pairs) != len(names):
-            raise Refusal(
-                f"--bounds is given for {len(pairs)} outputs, but --output names "
-                f"{plural(len(names), 'column')}."
-            )
-        self.arguments()
-
-    def check_single_error(self) -> None:
-        raise Refusal("--for-error is for one output: give --epsilon.")
-
-    def arguments(self) -> dict[str, object]:
-        count, said = len(self.bounds), self.shares
-        wrong = f"--shares must be {count} positive numbers, one per output, such as 2,1."
-        with refuse_on(wrong, ValueError):
-            given = None if said is None else [float(share) for share in said.split(",")]
-            shares = None if given is None else check_output_shares(given, count)
-        return {"y_bounds": self.bounds, "shares": shares}
-
-    def private_values(
-        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> PrivateValues:
-        return output_columns(frame, names, source)
-
-
-@dataclass(frozen=True)
-class Labels(Numbers):
-    """One of several declared classes in every row."""
-
-    rule: ClassVar[str] = LABELS
-    estimator: ClassVar[str] = CLASSIFIER
-    in_parts: ClassVar[bool] = False
-    numeric: ClassVar[bool] = False
-    declared: ClassVar[str] = "classes"
-    classes: tuple[str, ...] = ()  # type: ignore[misc]
-
-    def check(self, names: Sequence[str], missing: str) -> None:
-        with refuse_questions():
-            check_classes(self.classes)
-        if not all(self.classes):
+            if self.classes:
+                check_classes(self.classes)
+            elif self.is_several:
+                output_bounds(self.bounds)
+            else:
+                for pair in self.bounds:
+                    check_bounds("--bounds", pair)
+        if self.classes and not all(self.classes):
             raise Refusal("--classes must be labels separated by commas, such as yes,no.")
-        if missing == "drop" and not complete_rows([[*self.classes]]).all():
+        if self.classes and missing == "drop" and not complete_rows([[*self.classes]]).all():
             raise Refusal(
                 "--missing drop takes the labels na, n/a, #n/a, nan, null, none, -, --, ? and . for "
                 "missing ones: write the class otherwise."
             )
+        if self.is_several and names and len(self.outcomes) != len(names):
+            raise Refusal(
+                f"--bounds is given for {len(self.outcomes)} outputs, but --output names "
+                f"{plural(len(names), 'column')}."
+            )
+        self.arguments()
+
+    def check_rules(self, given: Mapping[str, object]) -> None:
+        """Refuse parameters and columns that do not go together; the rules are about outputs."""
+        if self.has_column:
+            numbers = SEVERAL if self.is_several else ONE
+            check_rules(given, LABELS if self.classes else numbers)
 
     def arguments(self) -> dict[str, object]:
-        return {"classes": [*self.classes]}
+        """What the estimator is told of it."""
+        if not self.is_several:
+            return self.outcomes[0].parameters("outputs")
+        count, said = len(self.outcomes), self.shares
+        wrong = f"--shares must be {count} positive numbers, one per output, such as 2,1."
+        with refuse_on(wrong, ValueError):
+            given = None if said is None else [float(share) for share in said.split(",")]
+            shares = None if given is None else check_output_shares(given, count)
+        return {"y_bounds": tuple(self.bounds), "shares": shares}
 
     def private_values(
         self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
     ) -> PrivateValues:
-        return outputs(frame, names[0], source, "classes")
-
-
-@dataclass(frozen=True)
-class Points(Numbers):
-    """Nothing but private inputs: a density is released of where they lie."""
-
-    estimator: ClassVar[str] = "PrivateGPDensity"
-    hides_inputs: ClassVar[str] = "--density"
-    in_parts: ClassVar[bool] = False
-    numeric: ClassVar[bool] = False
-
-    def names(self, output: str | None) -> list[str]:
-        return []
-
-    def title(self, name: str | None, units: str | None) -> tuple[str | None, str | None]:
-        return name or "points", units or "per unit"
-
-    def check_output(self, output: str | None) -> None:
-        if output is not None:
-            raise Refusal("--output does not go with a density: leave it out.")
-
-    def check(self, names: Sequence[str], missing: str) -> None:
-        pass
-
-    def check_rules(self, given: Mapping[str, object]) -> None:
-        pass  # which are about outputs
-
-    def arguments(self) -> dict[str, object]:
-        return {}
-
-    def private_values(
-        self, frame: pl.DataFrame, names: Sequence[str], source: Source, choice: str
-    ) -> None:
-        return None
-
-
-def numbers_between(bounds: AnyBounds, shares: str | None = None) -> Numbers:
-    """What bounds are of: one private column, or one for each of several pairs."""
-    several = are_several(bounds)
-    return SeveralNumbers(bounds, shares) if several else Numbers(bounds)
+        """The private values, None of points. ``choice``: what else the column may hold."""
+        if self.is_several:
+            return output_columns(frame, names, source)
+        if self.classes:
+            return outputs(frame, names[0], source, "classes")
+        return output_column(frame, names[0], source, choice) if self.has_column else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,16 +198,16 @@ class Described(ReleaseOptions):
     left_out: list[str] = field(default_factory=list, compare=False)
 
     @cached_property
-    def outcome(self) -> Numbers:
+    def outcome(self) -> Private:
         """What is private in a row."""
         if self.density:
-            return Points()
+            return Private((Presence(),))
         if self.classes is not None:
-            return Labels(classes=tuple(class_texts(self.classes.split(","))))
+            return Private((Label(*class_texts(self.classes.split(","))),))
         if self.bounds is None:
             raise Refusal("Missing option '--bounds': give it, or --classes for labels.")
         further = read_ranges(self.further_bounds, None, "--bounds") if self.further_bounds else []
-        return numbers_between((self.bounds, *further) if further else self.bounds, self.shares)
+        return Private.of_numbers((self.bounds, *further) if further else self.bounds, self.shares)
 
     @property
     def output_names(self) -> list[str]:
@@ -271,8 +221,7 @@ class Described(ReleaseOptions):
     @property
     def columns(self) -> Inputs | ColumnKinds | None:
         """What inputs are, as ``columns`` of a model has it."""
-        said = self.dates, self.categories, self.places, self.periodic, self.booleans
-        columns = columns_from_options(self.input_names, *said, self.crs, self.numbers)
+        columns = columns_from_options(self.input_names, self)
         if columns is None or not self.inputs_are_private:
             return columns
         return in_order(columns, self.input_names)
@@ -306,7 +255,7 @@ class Described(ReleaseOptions):
             return bounds_by_name(self.x_bounds or (), self.kinds)
         if not self.x_bounds:
             raise Refusal(
-                f"{self.outcome.hides_inputs} needs --x-bounds LO HI, once per input: bounds that the private "
+                f"{'--density' if self.density else '--protect records'} needs --x-bounds LO HI, once per input: bounds that the private "
                 "inputs are known to lie in, chosen without looking at them."
             )
         with refuse_questions():

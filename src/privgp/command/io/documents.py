@@ -19,7 +19,6 @@ from privgp.command.io.files import open_own, suffix_of, write_json, write_text
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.results import write_certificate
 from privgp.command.io.screen import Step
-from privgp.gp.arithmetic import one_thread
 from privgp.models.load import estimator_for, load
 from privgp.models.published import Published
 from privgp.models.rows.tables import rows_at
@@ -28,9 +27,8 @@ from privgp.plan.plan import Plan, load_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, plan_page, plan_statement
 from privgp.release.certificate.wording import output_title
-from privgp.release.queries.quantities import check_coverage, prediction_columns
+from privgp.release.parts import describe_spendings
 from privgp.release.release import Release
-from privgp.release.spendings import describe_spendings
 from privgp.tables.parser import list_names
 from privgp.types import Array
 
@@ -79,8 +77,8 @@ class ReleaseDocument:
             release.guarantee.describe(),
             "",
             *describe_spendings(release.spent),
-            f"Inputs: {inputs}; the file contains {'none' if hidden else 'their values'}.",
-            *([f"They have {'; '.join(reach)}."] if reach else []),
+            f"Inputs: {inputs}. The file contains {'no input' if hidden else 'their values'}.",
+            *([f"Range of the inputs: {'; '.join(reach)}."] if reach else []),
             *([] if name is None else [f"Output: {output_title(name)}."]),
             *answers.describe_fit(),
             "",
@@ -169,9 +167,11 @@ def open_document(path: Path) -> ReleaseDocument | PlanDocument:
 
 
 BLOCK = 4096
-ERROR_BARS = "Intervals: 'privgp predict' gives those of the function; with --observation, those of new outputs."
+ERROR_BARS = "Intervals: 'privgp predict' gives intervals of the function, and with --observation those of new outputs."
 LABEL_BARS = "Intervals: 'privgp predict' gives the probability of every class with its interval."
-NO_OBSERVATION = "--observation does not go with labels, whose probability says it already."
+NO_OBSERVATION = (
+    "--observation cannot be used with labels: their probability already describes a new label."
+)
 
 
 @dataclass(frozen=True)
@@ -204,24 +204,17 @@ class Answers:
     ) -> dict[str, Array]:
         """The columns by name, by blocks of rows, so that any number fits into memory; all rows in one
         block where intervals hold the function at all of them at once."""
-        levels, parts = check_coverage(coverage), []
+        size, parts = max(X.height, 1) if simultaneous else BLOCK, []
         asked: Any = {"observation": observation, "simultaneous": simultaneous}
-        size = max(X.height, 1) if simultaneous else BLOCK
         for rows in in_blocks(self.release.names, X, size, step, "Predicting row"):
-            with refuse_questions(), one_thread():
-                found = prediction_columns(self.release, rows_at(self.model, rows), levels, **asked)
-            pairs = zip(self.outcomes, found, strict=True)
-            parts.append(
-                {
-                    f"{prefix}{name}": column
-                    for (_, prefix), each in pairs
-                    for name, column in each.items()
-                }
-            )
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if not all(
-            np.all(np.isfinite(each)) for each in columns.values() if each.dtype.kind == "f"
-        ):
+            with refuse_questions():
+                parts.append(self.model.predict_frame(rows, coverage, **asked))
+        columns = {
+            name: np.concatenate([np.asarray(part[name]) for part in parts])
+            for name in parts[0].columns
+        }
+        numbers = [each for each in columns.values() if each.dtype.kind == "f"]
+        if not np.all(np.isfinite(numbers)):
             raise Refusal("Some rows are too far away: their predictions would overflow.")
         return columns
 

@@ -19,7 +19,7 @@ from privgp.command.io.columns import (
     refuse_questions,
     whole_rows,
 )
-from privgp.command.io.declared import Described, Domain, Labels, Numbers, Points, numbers_between
+from privgp.command.io.declared import Described, Domain, Private
 from privgp.command.io.files import open_own, suffix_of
 from privgp.command.io.kernel_text import read_kernel
 from privgp.command.options import PASSED
@@ -30,11 +30,10 @@ from privgp.models.rows.files import FileInputs, Groups, Table
 from privgp.models.rows.fit import domain as checked_domain
 from privgp.models.rows.fit import with_column_names
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.parameters import MadeFor, Parameters
-from privgp.plan.plan import Plan, load_plan, output_columns
-from privgp.plan.wording import bounds_advice, budget_advice
+from privgp.plan.parameters import MadeFor, Parameters, bounds_advice
+from privgp.plan.plan import Plan, budget_advice, load_plan, output_columns
 from privgp.privacy.budget import check_budget
-from privgp.question.outcomes import BY_LIKELIHOOD
+from privgp.question.outcomes import BY_LIKELIHOOD, POINTS, Label, Presence
 from privgp.question.parameters import check_values
 from privgp.question.rules import check_column_roles
 from privgp.tables.cells import TEXTS, identifiers, input_columns, null_words
@@ -67,7 +66,9 @@ class Readable(Described):
         if self.address is not None:
             return True
         rates = BY_LIKELIHOOD[self.likelihood].has_rate
-        if rates or self.inputs_are_private or not self.outcome.in_parts:
+        outcome = self.outcome
+        numbers = outcome.is_numeric and not outcome.is_several
+        if rates or self.inputs_are_private or not numbers:
             return False
         if self.missing == "drop" or self.is_many or self.inducing is None or self.kinds:
             return self.is_many and self.missing != "drop"
@@ -155,7 +156,7 @@ class Readable(Described):
         names, source = self.output_names, self.source
         self._check_one_output()
         frame = self._load_columns([*self.public_names, *names])
-        if self.outcome.numeric:
+        if self.outcome.is_numeric:
             check_decimals(source)
         X, people = self._inputs_and_people(frame)
         return X, people, self.outcome.private_values(frame, names, source, self.about_labels)
@@ -167,8 +168,9 @@ class Readable(Described):
         names, there = self.output_names[0].split(","), self.source.names
         if self.output in there or not {*names} <= {*there} or len(names) < 2:
             return
+        declared = "classes" if self.outcome.classes else "bounds"
         raise Refusal(
-            f"--output names {len(names)} columns, but there are {self.outcome.declared} for one output."
+            f"--output names {len(names)} columns, but there are {declared} for one output."
         )
 
     def _inputs_and_people(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, Cells | None]:
@@ -281,29 +283,30 @@ class KnownRequest(Request):
         What it was made with.
     names : tuple of str
         The input columns.
-    kind : Numbers
+    kind : Private
         What is private in a row.
 
     """
 
     known: Parameters
     names: tuple[str, ...]
-    kind: Numbers
+    kind: Private
 
     @staticmethod
     def said(known: Parameters, path: Path, advice: str) -> dict[str, Any]:
         """What options would say. ``advice``: what to do about a file that is for labels of numbers."""
-        labels, density = known.labels(), known.estimator == Points.estimator
-        kind = Points() if density else numbers_between(known.y_bounds)
+        labels, density = known.labels(), known.estimator == POINTS
         if labels:
-            kind = Labels(classes=tuple(labels))
+            kind = Private((Label(*labels),))
+        else:
+            kind = Private((Presence(),)) if density else Private.of_numbers(known.y_bounds)
         if labels and labels != list(known.arguments()["classes"]):
             raise Refusal(f"'{path}' is for labels that are numbers: {advice}.")
         said = {name: getattr(known, name) for name in ("protect", "likelihood")}
         return {"known": known, "kind": kind, "bounds": None, "density": density, **said}
 
     @property
-    def outcome(self) -> Numbers:
+    def outcome(self) -> Private:
         return self.kind
 
     @property

@@ -82,16 +82,16 @@ class Results:
 def contains(request: Request) -> str:
     if request.inputs_are_private:
         return NOTICE_RECORDS
-    what = "inputs" if request.inducing is None else "centres or values of inputs"
+    what = "values" if request.inducing is None else "values, or means of values,"
     table = shown_name(request.data)
     return (
-        f"The file contains {what}, {list_names(request.input_names)}, of rows of {table}: "
-        "publish it only if these may be public, and none was computed from the output."
+        f"The file contains {what} of {list_names(request.input_names)} from {table}. Publish it only "
+        "if these columns may be public and none of them was computed from the output."
     )
 
 
 def read_holder(path: Path | None) -> dict[str, str] | None:
-    """What only the data holder knows, from a JSON file."""
+    """What only the custodian knows, from a JSON file."""
     if path is None:
         return None
     form = "must be a JSON object, such as privgp certificate writes to be filled in."
@@ -106,7 +106,7 @@ def read_holder(path: Path | None) -> dict[str, str] | None:
 
 
 def write_template(path: Path) -> None:
-    """A JSON file with every field that only the data holder can fill in."""
+    """A JSON file with every field that only the custodian can fill in."""
     write_json(path, holder_fields(None))
 
 

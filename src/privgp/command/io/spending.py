@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 from sklearn.base import clone
 
-from privgp.command.errors import Failure, Refusal, refusal, refuse_on, stop_phrase
-from privgp.command.io.columns import as_table, input_names, kinds_by_name, levels_of
+from privgp.command.errors import Failure, refusal, refuse_on, stop_phrase
+from privgp.command.io.columns import as_table, input_names, with_names
 from privgp.command.io.files import open_own
 from privgp.command.io.request import (
     KnownRequest,
@@ -198,30 +198,14 @@ class UpdateRequest(KnownRequest):
         )  # fmt: skip
 
     @property
-    def columns(self) -> None:
-        """``kinds`` and ``levels`` know them, by the names that they have in the table."""
-        return None
-
-    def private_inputs(self) -> Inputs | None:
-        """What was declared of private inputs, under the names that they have in the table."""
-        inputs: Inputs | None = self.released.inputs_
-        if inputs is None or not self.inputs_are_private:
-            return None
-        if inputs.names != self.names:
-            raise Refusal(f"The inputs of FILE are {','.join(inputs.names)}: leave --inputs out.")
-        return inputs
+    def columns(self) -> Inputs | None:
+        """What inputs are, under the names that they have in the table."""
+        return with_names(self.released.inputs_, self.names)
 
     @property
     def kinds(self) -> Kinds | None:
-        return kinds_by_name(self.released.inputs_, self.names)
-
-    @property
-    def levels(self) -> dict[str, list[str]]:
-        inputs = self.released.inputs_
-        if inputs is None:
-            return {}
-        here = dict(zip(inputs.names, self.names, strict=True))
-        return {here[name]: levels for name, levels in levels_of(inputs).items()}
+        """None where all are numbers: nothing is then inferred."""
+        return None if self.columns is None else super().kinds
 
     def model(self) -> Published:
         released: Published = self.released.set_params(random_state=self.charge.seed)

@@ -15,8 +15,8 @@ from privgp.command.io.screen import Step, progress, tell
 from privgp.errors import LedgerError
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
-from privgp.models.spending import names_of
-from privgp.plan.inputs.arguments import check_inside
+from privgp.models.published import names_of
+from privgp.question.rules import check_inside
 from privgp.tables.parser import list_names
 from privgp.types import Array
 

@@ -21,11 +21,17 @@ from privgp.gp.priors import collapse
 from privgp.gp.smoothers import choose_nodes
 from privgp.ledger.account import Account
 from privgp.models.kept import KeptEstimator
+from privgp.models.published import names_of
 from privgp.models.rows.tables import numbers_only
-from privgp.models.spending import names_of
 from privgp.plan.functions.outputs import SENSITIVITIES, FunctionModel
 from privgp.plan.functions.records import RECORD_SENSITIVITIES, RecordsModel
-from privgp.plan.inputs.arguments import (
+from privgp.plan.search.folds import Trial
+from privgp.privacy.budget import check_budget
+from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
+from privgp.privacy.noise import GaussianNoise
+from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
+from privgp.question.outcomes import has_private_inputs
+from privgp.question.rules import (
     check_bounds,
     check_choice,
     check_inducing_inputs,
@@ -33,12 +39,6 @@ from privgp.plan.inputs.arguments import (
     domain_pairs,
     is_number,
 )
-from privgp.plan.search.folds import Trial
-from privgp.privacy.budget import check_budget
-from privgp.privacy.guarantee import NOT_TIMED, Guarantee, promise
-from privgp.privacy.noise import GaussianNoise
-from privgp.privacy.protected import OUTPUTS, RECORDS, Protected
-from privgp.question.outcomes import has_private_inputs
 from privgp.types import Array, Bounds, Column, Integers, Pair, RandomState, Table
 from privgp.vault.states.kept import Kept, StateCodec
 from privgp.vault.states.outputs import OutputsContents, first_draws

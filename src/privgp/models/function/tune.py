@@ -20,8 +20,8 @@ from privgp.gp.kernels.evaluate import evaluate, signal_and_noise
 from privgp.gp.smoothers import stable_cholesky
 from privgp.models.paths import PosteriorPaths
 from privgp.plan.functions.paths import PathModel
-from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs
 from privgp.privacy.budget import check_budget
+from privgp.question.rules import check_bounds, check_choice, domain_pairs
 from privgp.types import Array, Bounds
 
 

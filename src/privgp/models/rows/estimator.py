@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self, TypeGuard
 
+import numpy as np
 from sklearn.base import clone
 
 from privgp.gp.kernels.evaluate import signal_and_noise
-from privgp.models.published import Published
+from privgp.models.published import Published, names_of
 from privgp.models.rows.files import (
     FileInputs,
     columns_to_fit,
@@ -34,17 +35,15 @@ from privgp.models.rows.fit import (
 )
 from privgp.models.rows.tables import domain_of, locate_columns, rows_to_plan
 from privgp.models.rows.updates import measure_further, measure_tally, stages
-from privgp.models.spending import names_of
 from privgp.plan.designs.stages import Stages
-from privgp.plan.inputs.arguments import Beside, check_weights
 from privgp.plan.parameters import PARAMETERS, Parameters
 from privgp.plan.plan import Plan
 from privgp.plan.search.folds import Trial
 from privgp.question.outcomes import Classes, Outcome, has_private_inputs
-from privgp.question.rules import GIVEN, ONE, check_rules
+from privgp.question.rules import GIVEN, ONE, Beside, check_rules, check_weights
 from privgp.tables.table import in_memory
 from privgp.types import Array, Column, Pair, Table, UserData
-from privgp.vault.labels import seal_outcome
+from privgp.vault.measure import seal_outcome
 from privgp.vault.validate import check_order, column_names
 from privgp.vault.values import Sealed
 
@@ -342,8 +341,9 @@ class RowsModel(Published):
     def _check_rows(self, X: UserData, y: UserData, groups: UserData, aside: Aside) -> UserData:
         """X in memory, where a frame was lazy; refuses columns that are in two roles."""
         self._check_call(X, y, groups, **aside.roles)  # whose memory the other need not share
-        X = in_memory(X)
-        self._check_call(X, y, groups, **aside.roles)
+        if not isinstance(X, np.ndarray):  # an array has its rows in memory
+            X = in_memory(X)
+            self._check_call(X, y, groups, **aside.roles)
         self._check_weights(aside)
         return X
 

@@ -17,25 +17,27 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from privgp.engine.workers import Engine, Watch, engine_of
+from privgp.models.published import names_of
 from privgp.models.rows.tables import any_column, domain_of, records_to_plan, remember, rows_to_fit
-from privgp.models.spending import names_of
-from privgp.plan.inputs.arguments import (
+from privgp.plan.bins.build import PrivateInputs
+from privgp.plan.build import PublicInputs
+from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Blocks
+from privgp.plan.inputs.tally import People, Source, Tally, is_in_parts, tally_of, tally_rows
+from privgp.plan.parameters import MadeFor, Parameters, bounds_advice
+from privgp.plan.part import unit_of
+from privgp.plan.plan import Plan, budget_advice, default_names, make_plan
+from privgp.plan.together import PlannedRows
+from privgp.question.outcomes import has_private_inputs
+from privgp.question.parameters import MOST_ROWS
+from privgp.question.rules import (
+    ONE,
     Beside,
     Exposures,
     check_output_shares,
+    check_rules,
     domain_pairs,
     whole_number,
 )
-from privgp.plan.inputs.blocks import STREAMED, ArrayInputs, Blocks
-from privgp.plan.inputs.tally import People, Source, Tally, is_in_parts, tally_of, tally_rows
-from privgp.plan.parameters import MadeFor, Parameters
-from privgp.plan.part import unit_of
-from privgp.plan.plan import Plan, default_names, make_plan
-from privgp.plan.together import PlannedRows, PrivateInputs, PublicInputs
-from privgp.plan.wording import bounds_advice, budget_advice
-from privgp.question.outcomes import has_private_inputs
-from privgp.question.parameters import MOST_ROWS
-from privgp.question.rules import ONE, check_rules
 from privgp.storage.codec import fingerprint
 from privgp.types import Array, Integers, Table, UserData, added_field
 from privgp.vault.grouped.totals import Encoding, sum_outcomes
@@ -57,8 +59,8 @@ if TYPE_CHECKING:
 BY_NAME = Parameter.KEYWORD_ONLY
 Method = TypeVar("Method", bound=Callable[..., Any])
 OTHER = (
-    "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again. "
-    "Nothing was spent."
+    "plan was made for other inputs, groups, bounds or parameters, or was changed since: plan again "
+    "with the same rows and options. Nothing was spent."
 )
 
 

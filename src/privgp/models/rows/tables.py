@@ -13,8 +13,8 @@ import polars as pl
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from privgp.plan.inputs.arguments import domain_pairs
 from privgp.plan.inputs.inputs import Inputs
+from privgp.question.rules import domain_pairs
 from privgp.tables.kinds import ColumnKinds
 from privgp.tables.table import Table, in_memory
 from privgp.types import Array, UserData
@@ -41,8 +41,7 @@ def _plain_refusals() -> Iterator[None]:
 
 def rows_to_plan(model: Any, X: UserData) -> tuple[Any, Array]:
     """A model that knows what the columns of X are, and where its kernel has the rows."""
-    table = Table.of(X)
-    inputs = Inputs.of(table, model.columns)
+    table, inputs = _columns_of(model, X)
     if inputs is None:
         with _plain_refusals():
             return model, check_array(as_frame(X), dtype=np.float64, estimator=model)
@@ -53,8 +52,7 @@ def rows_to_plan(model: Any, X: UserData) -> tuple[Any, Array]:
 
 def rows_to_fit(model: Any, X: UserData) -> Array:
     """Where the kernel of a model that is fitted to X has its rows; the model remembers the columns."""
-    table = Table.of(X)
-    inputs = Inputs.of(table, model.columns)
+    table, inputs = _columns_of(model, X)
     if inputs is None:
         model.inputs_ = None
         with _plain_refusals():
@@ -63,6 +61,15 @@ def rows_to_fit(model: Any, X: UserData) -> Array:
     model.inputs_ = inputs
     remember(model, inputs.names if table is not None and table.named else None, rows.shape[1])
     return rows
+
+
+def _columns_of(model: Any, X: UserData) -> tuple[Table | None, Inputs | None]:
+    """X as a table, and what its columns are where they are not all numbers. An array of numbers is read as
+    it is."""
+    if model.columns is None and isinstance(X, np.ndarray) and X.dtype.kind in "fiu":
+        return None, None
+    table = Table.of(X)
+    return table, Inputs.of(table, model.columns)
 
 
 def records_to_plan(model: Any) -> Any:

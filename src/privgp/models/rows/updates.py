@@ -37,13 +37,12 @@ from privgp.plan.build import Question, initial_priors
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.noise_aware import design_models, several_scales
 from privgp.plan.designs.stages import Stages, check_shares, information_share, share_out
-from privgp.plan.inputs.arguments import Beside, Exposures, check_bounds
 from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
+from privgp.question.rules import Beside, Exposures, check_bounds
 from privgp.release.learn import any_order_mark, fingerprints, sums_of, weights_mark
-from privgp.release.parts import Part
-from privgp.release.release import Release
-from privgp.release.spendings import (
+from privgp.release.parts import (
+    Part,
     RecordsSpending,
     Spending,
     TargetsSpending,
@@ -51,6 +50,7 @@ from privgp.release.spendings import (
     noise_variance,
     places,
 )
+from privgp.release.release import Release
 from privgp.types import Array, Column, Integers, Table, UserData
 from privgp.vault.validate import count_people, person_ids
 from privgp.vault.values import Sealed

@@ -18,9 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privgp.gp.surrogate import Surrogate, robust_prior
 from privgp.ledger.account import Account
-from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, check_names, loss_of
-from privgp.models.search.outputs import budget_after, deal, promise_of, rehearse_release
-from privgp.models.spending import (
+from privgp.models.published import (
     Search,
     SpendsAtFit,
     generator,
@@ -28,7 +26,8 @@ from privgp.models.spending import (
     refuse_spenders,
     seeds,
 )
-from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number, whole_number
+from privgp.models.search.candidates import VALIDATION_ASSUMPTIONS, check_names, loss_of
+from privgp.models.search.outputs import budget_after, deal, promise_of, rehearse_release
 from privgp.plan.search.folds import Trial, count_blocks
 from privgp.plan.search.plan import (
     ACQUISITIONS,
@@ -44,6 +43,7 @@ from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER, GaussianNoise, budget_shares, noise_of_shares
 from privgp.privacy.protected import VALIDATION
+from privgp.question.rules import check_choice, check_defaults, is_number, whole_number
 from privgp.storage.state_file import lock_folder
 from privgp.types import Bounds, Column, Predicts, Random, RandomState, Table
 from privgp.vault.scores import Loss, Validation, check_validation, score_sensitivity

@@ -9,11 +9,11 @@ from sklearn.gaussian_process.kernels import Kernel
 from sklearn.model_selection import ParameterGrid
 
 from privgp.gp.priors import Hyperparameters
+from privgp.models.published import has_private_rows
 from privgp.models.regressor import PrivateGPRegressor
-from privgp.models.spending import has_private_rows
 from privgp.plan.build import Question, initial_priors
-from privgp.plan.inputs.arguments import check_bounds
 from privgp.question.parameters import BY_NAME, RECONSTRUCTIONS
+from privgp.question.rules import check_bounds
 from privgp.types import Array
 from privgp.vault.scores import Loss, make_loss
 

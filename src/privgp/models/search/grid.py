@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privgp.ledger.account import Account
+from privgp.models.published import Search, refuse_spenders, simulation
 from privgp.models.search.candidates import (
     MEASUREMENT,
     VALIDATION_ASSUMPTIONS,
@@ -24,11 +25,10 @@ from privgp.models.search.outputs import (
     fit_by_cross_validation,
     fit_by_evidence,
 )
-from privgp.models.spending import Search, refuse_spenders, simulation
-from privgp.plan.inputs.arguments import check_choice, check_defaults, is_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, promise
 from privgp.privacy.protected import VALIDATION
+from privgp.question.rules import check_choice, check_defaults, is_number
 from privgp.types import Array, Bounds, Column, RandomState, Table
 from privgp.vault.scores import check_validation, score_sensitivity
 from privgp.vault.select import CHOICES, SELECTION_SAMPLER, choose_by_validation

@@ -17,22 +17,21 @@ from privgp.gp.inference.evidence import fit as explain
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters
 from privgp.gp.smoothers import exact_smoother
-from privgp.models.published import guarantee_of
+from privgp.models.published import Search, SpendsAtFit, generator, seeds, simulation
 from privgp.models.regressor import PrivateGPRegressor
 from privgp.models.rows.tables import numbers_only
 from privgp.models.search.candidates import centre_of, check_private, kernel_grid, models_of
-from privgp.models.spending import Search, SpendsAtFit, generator, seeds, simulation
 from privgp.plan.build import make_part
-from privgp.plan.inputs.arguments import check_bounds, check_defaults
 from privgp.plan.plan import Plan, plan_of_parts
 from privgp.plan.search.folds import Dealt, count_blocks, folds_of, public_splits
 from privgp.privacy.guarantee import Event, Guarantee, epsilon_left, promise, total_epsilon
 from privgp.privacy.noise import GAUSSIAN, GAUSSIAN_SAMPLER, LAPLACE, ON_LATTICE, PURE
 from privgp.privacy.protected import Protected
+from privgp.publish import guarantee_of
 from privgp.question.parameters import RECONSTRUCTIONS
+from privgp.question.rules import check_bounds, check_defaults
 from privgp.types import Array, Column, Table
-from privgp.vault.labels import seal_outcome
-from privgp.vault.measure import measure
+from privgp.vault.measure import measure, seal_outcome
 from privgp.vault.select import SELECTION_SAMPLER, choose_by_blocks, choose_by_residuals, shuffle
 from privgp.vault.validate import person_ids, seal_inputs, seal_outputs
 from privgp.vault.values import Sealed

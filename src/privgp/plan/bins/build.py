@@ -22,8 +22,8 @@ from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.bins.bins import Bins, Grid, HalvedBins, design_models
-from privgp.plan.bins.counts import bin_functionals, counts_after_noise
-from privgp.plan.build import Budget, Question, initial_priors
+from privgp.plan.bins.counts import Records, bin_functionals, counts_after_noise, even_hypotheses
+from privgp.plan.build import Budget, Planner, Question, initial_priors
 from privgp.plan.designs.noise_aware import aware_design
 from privgp.plan.features import (
     SUPPORT,
@@ -34,10 +34,10 @@ from privgp.plan.features import (
     even_points,
     feature_functionals,
 )
-from privgp.plan.kinds import Records, even_hypotheses
+from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.labels import outcome_model
 from privgp.plan.part import Part
-from privgp.privacy.noise import LAPLACE, PURE
+from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.types import Array, Pair
 
 WEIGHTS = np.geomspace(0.01, 0.3, 80)
@@ -392,3 +392,35 @@ def best_features(aim: FeatureAim) -> Features:
     best, _ = least_error(numbers, aim.error)
     weights = [replace(best, gram_weight=weight) for weight in GRAM_WEIGHTS]
     return least_error(weights, aim.error)[0]
+
+
+@dataclass(frozen=True)
+class PrivateInputs:
+    """Private records on a declared domain. ``people``: whether all records of one person are
+    protected together; ``count`` is then of people."""
+
+    count: int
+    x_bounds: tuple[Pair, ...]
+    people: bool
+
+    def outermost(self, inputs: Inputs | None) -> None:
+        return None
+
+    def distributions(self, mechanism: str, delta: float) -> tuple[str, ...]:
+        if mechanism != "auto":
+            return (mechanism,)
+        if len(self.x_bounds) not in GRIDS:  # features are measured with Gaussian noise alone
+            return (GAUSSIAN,)
+        return (LAPLACE,) if delta == 0 else (GAUSSIAN, LAPLACE)
+
+    def plan(self, question: Question, budget: Budget, earlier: Any = None) -> Part:
+        made = make_records_part(self.count, self.x_bounds, question, budget, people=self.people)
+        again: Part = made if earlier is None else earlier.repeat_measurement(made)
+        return again
+
+    def planner(self, question: Question, budget: Budget, earlier: object = None) -> Planner:
+        def plan(law: str) -> tuple[Part, float]:
+            made = self.plan(replace(question, mechanism=law), budget, earlier)
+            return made, float(np.log(made.starting_error))
+
+        return plan

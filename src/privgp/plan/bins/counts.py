@@ -1,6 +1,11 @@
-"""How many records each bin holds: a weak public prior, and what a noisy measurement leaves of it."""
+"""What is planned where records are private, and how many of them each bin holds: a weak public prior, and
+what a noisy measurement leaves of it."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -9,11 +14,24 @@ from sklearn.gaussian_process.kernels import Matern
 
 from privgp.gp.kernels.evaluate import evaluate, variance
 from privgp.gp.kernels.integral import integral_gram
-from privgp.gp.measurement import Functionals
-from privgp.gp.priors import Hyperparameters
-from privgp.plan.bins.bins import Bins
+from privgp.gp.measurement import Functionals, Measurement
+from privgp.gp.priors import Hyperparameters, Prior
+from privgp.plan.accuracy import variances_beyond_rows
+from privgp.plan.bins.bins import Bins, Grid, design_models
+from privgp.plan.designs.noise_aware import (
+    Certificate,
+    Hypothesis,
+    gaussian_floor,
+    hypotheses_for,
+)
 from privgp.plan.labels import outcome_model
-from privgp.types import Array
+from privgp.plan.strategy import EqualRows
+from privgp.question.rules import Exposures
+from privgp.types import Array, Positive, added_field
+
+if TYPE_CHECKING:
+    from privgp.plan.part import Part
+    from privgp.privacy.noise import Noise
 
 # How uneven counts may be: their prior std over the even count, and the share of its square that
 # is smooth over the domain (the rest is independent from bin to bin). The first is what plans take.
@@ -156,3 +174,112 @@ def bin_functionals(
         shares=shares,
     )
     return found if unit is None else found.in_units(unit)
+
+
+FINE = {1: 64, 2: 20, 3: 8}  # parts per input that stand for even records
+
+
+@dataclass(frozen=True)
+class Records:
+    """What is planned where whole records are private, from their number alone.
+
+    The accuracy is that for records spread evenly over the declared domain, ``x_bounds``.
+    ``rate``: the unit of rates, where outputs are counts.
+    """
+
+    private_inputs: ClassVar[bool] = True
+    inputs: ClassVar[None] = None
+    chosen: ClassVar[None] = None
+    unbiased: ClassVar[None] = None
+    design_gap: ClassVar[float | None] = None
+    is_quick: ClassVar[bool] = True
+    unneeded: ClassVar[str] = "neither an input nor an output"
+    totals: ClassVar[str] = "records and their values over bins of the declared domain"
+    x_bounds: tuple[tuple[float, float], ...]
+    default_kernel: bool
+    rate: Positive | None = added_field(None)
+
+    @property
+    def unit(self) -> float | None:
+        """The rate that rates are multiples of, where outputs are counts."""
+        return self.rate
+
+    @property
+    def condition(self) -> str:
+        relative = "" if self.rate is None else " (relative to the rate)"
+        return f"{relative}, if records lie evenly over the domain"
+
+    def fits(self, plan: Part) -> bool:
+        """Whether bins and classes are those that were declared; only a file can have others."""
+        bins = cast(Bins, plan.strategy)
+        same = np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
+        return same and bins.classes == plan.outcome.functions
+
+    def exposures(self, plan: Part) -> Exposures | None:
+        """What every count counts over, where outputs are counts: as much as any other."""
+        return None if self.rate is None else Exposures(self.rate, np.array([self.rate]))
+
+    def read_measurement(self, plan: Part, measurement: Measurement) -> Measurement:
+        """What was measured, as the reconstruction reads it: counts about the unit rate."""
+        return measurement if self.rate is None else replace(measurement, centre=1.0)
+
+    def models(self, priors: Sequence[Prior]) -> list[Hyperparameters]:
+        """The equally weighted models that bins are chosen for where hyperparameters are learned."""
+        return design_models(priors[0])
+
+    def functionals(
+        self, plan: Part, strategy: Any, noise: Noise, model: Hyperparameters
+    ) -> Functionals:
+        """What is measured of f, given counts as uncertain as this noise leaves them."""
+        counts = counts_after_noise(strategy, strategy.count_std(noise.std), None)
+        return bin_functionals(strategy, *counts, model, unit=self.unit)
+
+    def variances_without_noise(self, plan: Part, model: Hyperparameters, targets: Array) -> Array:
+        """The variance of f at the targets, were even records themselves published."""
+        low, high = np.array(self.x_bounds).T
+        grid = Grid(low, high, (FINE[len(low)],) * len(low))
+        even = np.full(grid.count, plan.rows / grid.count) * (self.unit or 1.0)
+        return variances_beyond_rows(model, grid.centres(), even, grid.centres(), targets)
+
+    def certificate(self, plan: Part, gaussian: Part) -> Certificate:
+        """The expected mean square at the targets, and the least that Gaussian noise allows.
+
+        That is for sums over these bins with known counts; noisy counts are part of the gap.
+        """
+        bins = cast(Bins, gaussian.strategy)
+        known = even_hypotheses(bins, [plan.start], plan.targets, self.unit)
+        floor = gaussian_floor(bins.matrix, known, gaussian.measured_noise_std**2)
+        return Certificate(plan.starting_error**2, floor / len(plan.targets))
+
+    def domain(self, plan: Part) -> str:
+        columns = None if plan.asked is None else plan.asked.columns
+        if columns is not None:
+            return f", inputs {'; '.join(columns.describe())}; all of them private"
+        pairs = " x ".join(f"[{a:g}, {b:g}]" for a, b in self.x_bounds)
+        return f", inputs in {pairs}, both private"
+
+    def describe_rows(self, plan: Part) -> str:
+        """How many records there are, of whom and where, in words."""
+        bins = cast(Bins, plan.strategy)
+        return f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins"
+
+    def describe_measurement(self, plan: Part) -> str:
+        """How much is measured with which noise, and what the other noise would give."""
+        text = (
+            f"{self.describe_rows(plan)}; {plan.strategy.size} numbers are measured, with "
+            f"{plan.noise.describe()}"
+        )
+        if plan.rival is None:
+            return text
+        other = plan.measuring(plan.rival)
+        error = other.expected_error()
+        return f"{text} ({other.noise.describe()}: an expected error of {error:.4g})"
+
+
+def even_hypotheses(
+    bins: Bins, models: Sequence[Hyperparameters], targets: Array, unit: float | None = None
+) -> list[Hypothesis]:
+    """The models for records spread evenly over the bins' centres, as if that were known."""
+    even = EqualRows(np.full(bins.count, bins.rows / bins.count) * (unit or 1.0))
+    goal = targets, np.ones(len(targets))
+    return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from privgp.plan.bins.bins import Grid
-from privgp.plan.inputs.arguments import LARGEST
 from privgp.plan.inputs.inputs import Inputs
+from privgp.question.rules import LARGEST
 from privgp.tables.table import Table
 from privgp.types import Array, Integers, Pair, UserData
 

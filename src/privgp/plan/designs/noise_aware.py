@@ -434,3 +434,9 @@ def _initial_strategy(h: Hypothesis, noise: float, rank: int) -> Array:
     spare = np.random.default_rng(0).standard_normal(B.shape)
     B += 1e-3 * np.abs(B).max() * spare
     return np.asarray(B / np.linalg.norm(B, axis=0))
+
+
+def gaussian_floor(B: Array, hypotheses: Sequence[Hypothesis], noise: float) -> float:
+    """The error below which no Gaussian measurement can go, certified from this one."""
+    error = sum(h.weight * h.total for h in hypotheses) - gain(B, hypotheses, noise)[0]
+    return certify(B, error, residual_factors(B, hypotheses, noise), noise, is_root=True).floor

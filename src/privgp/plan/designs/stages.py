@@ -26,7 +26,6 @@ from privgp.plan.cells import halve
 from privgp.plan.strategy import OutputSums, noise_of
 from privgp.privacy.budget import check_budget, gaussian_epsilon, gaussian_multiplier
 from privgp.privacy.noise import GAUSSIAN, PURE, Noise
-from privgp.privacy.sensitivity import WHOLE
 from privgp.types import Array, Integers, Within, added_field
 
 if TYPE_CHECKING:
@@ -121,7 +120,6 @@ FIRST_SHARE = 0.25
 REACH = 2.5  # stds of the outputs about the first curve
 # How many neighbouring sums the first stage adds up, few or many as they are, and the least that it has.
 ADDED, ADDED_OF_MANY, MANY, LEAST_ADDED = 4, 8, 400, 8
-LEAST = 1000.0  # people times epsilon: below it the first curve tells too little
 WORTH_A_PASS = 0.9  # error over that of one stage for which many rows are read once more
 QUANTILES = np.linspace(-1.5, 1.5, 7)  # of the prior of the scatter, in its stds
 
@@ -243,22 +241,10 @@ def residuals_for(
     question: Question, budget: Budget, strategy: OutputSums, prior: Prior, inputs: Array
 ) -> Residuals | None:
     """Two stages where they were asked for, or are expected to gain; None: one stage."""
-    possible = (
-        question.reconstruct == question.objective == "posterior"
-        and question.exposures is None
-        and question.squares
-        and question.classes == 2
-        and question.change >= WHOLE
-    )
-    if question.residuals == "never" or not possible:
-        return None
-    people = float(strategy.rows if strategy.people_count is None else strategy.people_count)
     found = Residuals(groups=neighbours(strategy, inputs))
     if question.residuals == "always":
         return found
-    if not question.adapts or people * budget.epsilon < LEAST:
-        return None
-    scatters, each = scatters_of(prior, question.half_width), people / len(strategy.matrix)
+    scatters, each = scatters_of(prior, question.half_width), strategy.units / len(strategy.matrix)
     whole, stages = budget.noise_of(strategy), found.noises(strategy, budget.epsilon, budget.delta)
     noise, error = (found.noise_of_both(whole, stages, scatters, rows) for rows in (0.0, each))
     gains = noise < 1.0 and error < (1.0 if strategy.tally is None else WORTH_A_PASS)

@@ -11,7 +11,6 @@ from scipy.optimize import brentq
 from privgp.gp.kernels.evaluate import signal_and_noise, variance
 from privgp.gp.kernels.proved import rounding_error
 from privgp.plan.functions.records import DomainModel
-from privgp.plan.inputs.arguments import check_bounds, check_choice, domain_pairs, whole_number
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import NOT_TIMED, Event, Guarantee, promise
 from privgp.privacy.noise import GAUSSIAN_SAMPLER
@@ -26,6 +25,7 @@ from privgp.privacy.posterior_mean import (
 )
 from privgp.privacy.protected import RECORDS
 from privgp.privacy.rdp import PathCurve, epsilon_for, influence_and_shift
+from privgp.question.rules import check_bounds, check_choice, domain_pairs, whole_number
 
 MOST_PATHS = 10_000
 MOST_POINTS = 10_000

@@ -17,12 +17,12 @@ import numpy as np
 
 from privgp.engine.workers import Engine, Watch
 from privgp.gp.arithmetic import one_thread
-from privgp.plan.inputs.arguments import Beside
 from privgp.plan.inputs.files import numbers as plain_numbers
 from privgp.plan.inputs.files import read_numbers
 from privgp.plan.inputs.grid import BINS, Axis, Grid, Limits
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.inputs.tally import Grouped, People, Rungs, find_rungs, fraction_bits, key_rows
+from privgp.question.rules import Beside
 from privgp.tables.files import READ, Files
 from privgp.types import Array, Integers
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.kernels.registry import parts
-from privgp.plan.inputs.arguments import check_bounds
+from privgp.question.rules import check_bounds
 from privgp.tables.kinds import KINDS, Column, Number, level, levels_of
 from privgp.tables.table import Table, cells_without_value, holds_others, kind_of
 from privgp.tables.texts import ISO_DATE, disguise_of
@@ -304,7 +304,7 @@ def _declarations(declared: object, table: Table) -> dict[str, tuple[tuple[str, 
             raise ValueError(f"columns must name one of {listed} for {key!r}, got {said!r}.")
         for name in names:
             if name not in table.names:
-                raise ValueError(f"columns has {name!r}, which is no column of X.")
+                raise ValueError(f"columns has {name!r}, which is not a column of X.")
             if name in asked:
                 raise ValueError(f"columns has {name!r} twice.")
             asked[name] = names, kind, option

@@ -14,8 +14,8 @@ from sklearn.model_selection import GroupKFold, KFold, check_cv
 
 from privgp.gp.priors import Hyperparameters, collapse
 from privgp.gp.smoothers import exact_smoother
-from privgp.plan.inputs.arguments import whole_number
 from privgp.privacy.selection import Fold
+from privgp.question.rules import whole_number
 from privgp.types import Array, Integers, Pair
 
 Split = tuple[Integers, Integers]

@@ -18,10 +18,10 @@ from scipy.special import ndtr
 from scipy.stats import qmc
 
 from privgp.gp.surrogate import Hyperprior, Surrogate, known_prior
-from privgp.plan.inputs.arguments import check_bounds, is_number, whole_number
 from privgp.privacy import selection
 from privgp.privacy.noise import GaussianNoise
 from privgp.privacy.selection import KusnerConstants
+from privgp.question.rules import check_bounds, is_number, whole_number
 from privgp.types import Array
 
 MOST_AXES = 10

@@ -3,7 +3,7 @@
 from privgp.release.certificate.document import certificate, plan_hash, plan_statement, steps_of
 from privgp.release.certificate.page import page, plan_page
 from privgp.release.certificate.schema import SCHEMA, validate, validate_file
-from privgp.release.spendings import utc
+from privgp.release.parts import utc
 
 __all__ = [
     "SCHEMA",

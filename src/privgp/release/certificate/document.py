@@ -22,7 +22,7 @@ from privgp.plan.part import table_rows, unit_of
 from privgp.plan.plan import Plan, output_columns
 from privgp.privacy.guarantee import Event
 from privgp.release.certificate import wording
-from privgp.release.spendings import totals, utc
+from privgp.release.parts import totals, utc
 from privgp.storage.codec import fingerprint
 from privgp.types import Pair
 

@@ -18,7 +18,6 @@ from privgp.release.certificate.wording import (
     domain,
     kind_of_promise,
     output_bounds,
-    output_title,
     size_of_data,
     utility,
     versions,
@@ -167,7 +166,9 @@ def sections(certificate: Facts, level: int = 2) -> str:
 def publisher_line(c: Facts) -> str:
     """Who published the release, and when."""
     who, day = c["holder"]["curator"], c["date"][:10]
-    return f"Published by {who or 'an organisation that is not named'} on {day}"
+    return (
+        f"Published by {who} on {day}" if who else f"Published on {day}; the publisher is not named"
+    )
 
 
 def _input_names(c: Facts) -> str:
@@ -181,12 +182,13 @@ def _first_page(c: Facts) -> dict[str, object]:
     holder, data, name = c["holder"], c["data"], c.get("output", {}).get("name")
     inputs, shown = _input_names(c) or "the inputs", data["released"]
     if name:
-        shown = f"{shown}: how {output_title(c['output'])}, depends on {inputs}"
+        units = f" (in {c['output']['units']})" if "units" in c["output"] else ""
+        shown = f"{shown}: how {name}{units} depends on {and_last(inputs)}"
     unit = c["unit"].replace("output value", f"value of {name}") if name else c["unit"]
     return {
         "What was published": [
             sentence(shown),
-            f"It was computed from {data['measured_numbers']} totals with random noise; {size_of_data(c)}.",
+            f"It was computed from {data['measured_numbers']} totals with random noise. {sentence(size_of_data(c))}",
             holder["description"],
             holder["intended_use"] and f"Purpose: {holder['intended_use']}",
         ],
@@ -198,12 +200,13 @@ def _first_page(c: Facts) -> dict[str, object]:
         "Budget": _budget(c.get("ledger", {})),
         "How to verify": [
             c.get("plan") and f"If a plan was approved, its hash must be {c['plan']}.",
-            "privgp inspect FILE --certificate PAGE computes this page again from the published file.",
+            "privgp inspect FILE --certificate PAGE computes this page again from the published file, without what the "
+            "custodian filled in.",
             c.get("ledger")
             and f"privgp ledger verify --ledger ADDRESS --head {c['ledger']['head']} checks the charge.",
             "signature" in c.get("ledger", {})
-            and "The charge is signed, total budget and what was left are not: privgp ledger verify --certificate FILE "
-            "--key KEY checks it with a public key.",
+            and "The charge is signed; the total budget and the remaining budget are not. privgp ledger verify "
+            "--certificate FILE --key KEY checks the signature with a public key.",
             f"Every mechanism has a proof. The tests of privgp {c['software'].get('privgp', 'unknown')} attack "
             "each one, and compare byte by byte what two datasets that differ in one person would publish.",
         ],
@@ -215,6 +218,11 @@ def _first_page(c: Facts) -> dict[str, object]:
     }
 
 
+def and_last(names: str) -> str:
+    """Names with "and" before the last one."""
+    return " and ".join(names.rsplit(", ", 1))
+
+
 def sentence(words: str) -> str:
     """Words as a sentence."""
     return f"{words[:1].upper()}{words[1:]}."
@@ -224,7 +232,7 @@ def _budget(ledger: Facts) -> object:
     """What may be spent on the same people, and what is left; False without a ledger."""
     return "left" in ledger and (
         f"All releases of dataset {ledger['dataset']} together may spend epsilon = {ledger['total_epsilon']:g} "
-        f"and delta = {ledger['total_delta']:g}. After this one, entry {ledger['entry']} of the ledger, "
+        f"and delta = {ledger['total_delta']:g}. After this release (entry {ledger['entry']} of the ledger), "
         f"epsilon = {ledger['left']:g} was left."
     )
 

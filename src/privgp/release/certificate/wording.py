@@ -45,7 +45,9 @@ FIXED = "given by the data holder or set from public inputs and bounds, never fr
 FIXED_RECORDS = "given by the data holder or set from the declared bounds, never from the records"
 TRUST = "central: the data holder is trusted with the data and publishes nothing else about them"
 POST_PROCESSING = "everything after the measurement: learning and predictions read no private value"
-COMPOSITION = "one release; each further one of the same data adds to the loss: see privgp.compose"
+COMPOSITION = (
+    "one release; each further release of the same data adds to the loss: see privgp.compose"
+)
 SIMULATED = "NOTHING is protected: the noise was simulated, and this is not for release."
 RECORDS_LIMITS = (
     "The number of records is not protected.",
@@ -54,36 +56,36 @@ RECORDS_LIMITS = (
 )
 PEOPLE_LIMITS = (
     "The number of people is not protected.",
-    "All records of one person are protected together, provided the person identifiers are right; "
-    "what several people have in common, such as a household, is protected less.",
+    "All records of one person are protected together if the person identifiers are right. "
+    "What several people have in common, such as a household, is protected less.",
 )
 OUTPUTS_LIMITS = (
     "The inputs are not protected: they are treated as public.",
-    "The published file contains inputs: the coordinates of rows of the data.",
+    "The published file contains values of the inputs from the data.",
     "Whether somebody is in the data, and how many rows there are, is not protected.",
 )
 ONE_PERSON = (
-    "All outputs of one person are protected together, provided the person identifiers are right; "
-    "what several people have in common, such as a household, is protected less."
+    "All outputs of one person are protected together if the person identifiers are right. "
+    "What several people have in common, such as a household, is protected less."
 )
 ONE_OUTPUT = (
     "One output value is protected. If a person has several rows, all of that person's outputs "
-    "together are protected less; person identifiers (groups) would protect them."
+    "together are protected less, unless person identifiers (groups) are given."
 )
 ONE_ROW = (
     "All outputs of one row are protected together. If a person has several rows, all of them "
-    "together are protected less; person identifiers (groups) would protect them."
+    "together are protected less, unless person identifiers (groups) are given."
 )
 
 
 ONE_CHANGE = (
-    "One person's contribution to one output value is protected, at most {change} of it. The value "
-    "itself is not, and somebody who contributes to several values, or more to one, is protected less."
+    "One person's contribution of at most {change} to one output value is protected. The value itself is "
+    "not. Somebody who contributes more, or to several values, is protected less."
 )
 GROUP_CHANGE = (
-    "One person's contributions to the output values of one group of rows are protected, at most "
-    "{change} of each. The values themselves are not, and somebody who contributes to several groups, "
-    "or more to a value, is protected less."
+    "One person's contributions of at most {change} to each output value of one group of rows are "
+    "protected. The values themselves are not. Somebody who contributes more, or to several groups, is "
+    "protected less."
 )
 
 
@@ -116,9 +118,9 @@ def list_limits(
     sentences = [
         *([SIMULATED] if simulation else []),
         *_limits(people, records, several > 0, change),
-        "Facts about groups are not protected: anyone may apply what the published function shows "
-        "to any person, in the data or not.",
-        f"Several releases compose: each further release of the same {what} weakens the guarantee.",
+        "Facts about groups are not protected: people may apply what the published function shows to "
+        "anyone, whether or not that person is in the data.",
+        f"Each further release of the same {what} weakens the guarantee.",
         f"The guarantee does not hold if {declaration_word(classes)}, kernel, targets or budget were chosen by looking at "
         f"{what}.",
     ]
@@ -285,8 +287,8 @@ def utility(core: Mapping[str, Any]) -> str:
     errors = told["expected_error"]
     each = ", ".join(f"{error:.4g}" for error in (errors if isinstance(errors, list) else [errors]))
     return (
-        f"expected error {each} {error_unit(told['unit'], core.get('output'))} (root mean square at the "
-        f"targets); intervals are built to contain the true function with probability "
+        f"the expected error is {each} {error_unit(told['unit'], core.get('output'))} (root mean square at "
+        "the targets), and intervals are built to contain the true function with probability "
         f"{told['interval_coverage']:g}"
     )
 

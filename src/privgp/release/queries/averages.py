@@ -133,7 +133,7 @@ class Average:
         except ValueError:
             known = ", ".join(map(repr, self.labels[:SHOWN]))
             more = ", ..." if len(self.labels) > SHOWN else ""
-            raise ValueError(f"{label!r} is no label: they are {known}{more}.") from None
+            raise ValueError(f"{label!r} is not a label: the labels are {known}{more}.") from None
 
     def _cells(self, *statistics: str) -> list[list[str]]:
         """Columns of texts: the labels, and these statistics of the averages."""

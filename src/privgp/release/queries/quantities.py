@@ -27,8 +27,8 @@ from privgp.gp.inference.averages import (
     shuffle,
 )
 from privgp.gp.inference.posterior import Mixture, Posterior
-from privgp.plan.inputs.arguments import check_bounds
 from privgp.plan.parameters import LabelParameters
+from privgp.question.rules import check_bounds
 from privgp.release.answers import Cloaked, Probabilities
 from privgp.release.rates import RatePosterior
 from privgp.release.release import Release

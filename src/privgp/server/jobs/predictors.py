@@ -13,7 +13,7 @@ import polars as pl
 from anyio import create_task_group
 from fastapi.concurrency import run_in_threadpool
 
-from privgp.models.spending import names_of
+from privgp.models.published import names_of
 from privgp.server.errors import Refused, explain
 from privgp.server.jobs.process import PREDICTORS, Process
 from privgp.server.jobs.turns import Turns

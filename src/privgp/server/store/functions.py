@@ -24,8 +24,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, Matern
 from privgp.ledger.account import Account
 from privgp.models.function.estimator import PrivateFunction
 from privgp.models.paths import PosteriorPaths
+from privgp.models.published import names_of
 from privgp.models.rows.tables import example_records
-from privgp.models.spending import names_of
 from privgp.server.declared import MOST_INPUTS, Asked, Declared, Finite
 from privgp.server.errors import Refused, explain
 from privgp.server.settings import Settings

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, TypeVar
 import numpy as np
 
 from privgp.gp.kernels.evaluate import check_kernel
-from privgp.plan.inputs.arguments import check_bounds, check_choice
 from privgp.privacy.budget import check_budget
 from privgp.privacy.noise import SAME_NOISE, GaussianNoise
+from privgp.question.rules import check_bounds, check_choice
 from privgp.storage.archive import require
 from privgp.types import Array, Pair, Positive, Seed, Share
 from privgp.vault.measure import add_noise

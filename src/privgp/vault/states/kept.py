@@ -12,8 +12,8 @@ from typing import Any, ClassVar, NoReturn, Self
 import numpy as np
 
 from privgp.gp.arithmetic import one_thread
-from privgp.plan.inputs.arguments import check_inside
 from privgp.privacy.guarantee import Guarantee
+from privgp.question.rules import check_inside
 from privgp.storage.archive import damage_of, require
 from privgp.storage.codec import Codec
 from privgp.storage.parts import PathLike

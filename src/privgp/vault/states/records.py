@@ -16,8 +16,8 @@ from privgp.plan.functions.records import (
     CheckedFactor,
     RecordsModel,
 )
-from privgp.plan.inputs.arguments import check_bounds
 from privgp.privacy.noise import SAME_NOISE, GaussianNoise
+from privgp.question.rules import check_bounds
 from privgp.storage.archive import NO_ROWS, Triangle, require
 from privgp.types import Array, NotNegative, Pair
 from privgp.vault.states.functions import FunctionContents, FunctionDraws
