@@ -45,7 +45,6 @@ def pytest_collection_finish() -> None:
     """All that was collected stays: garbage is looked for in what tests make alone."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(10_000, 20, 10)
     gc.enable()
 
 

@@ -2,8 +2,9 @@
 
 A plan is a frozen value and a pure function of what is public; tests/plan shows that. Tests there, of
 faults and of recorded results plan anew every time, and so does every test that patches something,
-and every process that a test starts. A replay and an attack remember by all that a plan is made of: if a
-private value were among that, the neighbouring dataset would be planned anew, and differ.
+and every process that a test starts. Attacks remember by all that a plan is made of: if a private value
+were among that, the neighbouring dataset would be planned anew, and differ. Both runs of a replay plan
+anew; the run with planted leaks takes the plans of the run before, on the same dataset.
 """
 
 from __future__ import annotations
@@ -36,9 +37,12 @@ def start(test: pytest.Item) -> None:
     global _remembers
     patches = "monkeypatch" in getattr(test, "fixturenames", ())
     anew = test.nodeid.startswith(ANEW) and not test.nodeid.startswith(ATTACKS)
-    _remembers = not anew and (
-        not patches or test.nodeid.startswith("tests/test_docs.py")
-    )
+    _remembers = not anew and (not patches or test.nodeid.startswith("tests/test_docs.py"))
+
+
+def forget() -> None:
+    """Make every plan anew from now on, once."""
+    _made.clear()
 
 
 def install() -> None:

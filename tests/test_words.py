@@ -30,11 +30,20 @@ def test_there_are_forty_patterns():
 
 
 @pytest.mark.parametrize(
-    "text", ["Of all rows some are used.", "The noise is kept for ever.", "3 rows in all."]
+    "text",
+    [
+        "Of all rows some are used.",
+        "The noise is kept for ever.",
+        "3 rows in all.",
+        "It is private, too.",
+        "The model knows its inputs.",
+        "'a' is no column of X.",
+        "Bins in the place of records.",
+    ],
 )
 def test_a_planted_sentence_is_found(text):
     assert words.found(iter([text]))
-    assert not words.found(iter(["Of course the total is kept."]))
+    assert not words.found(iter(["Of course the total is kept.", "There is no column."]))
 
 
 @pytest.mark.parametrize("section", words.BUDGETS)

@@ -186,6 +186,10 @@ RESIDUALS = (
 
 
 EXPOSURES = "the exposures are public, and were not computed from the counts"
+OF_WEIGHTS = (
+    "the weight of a record is protected with it, and the largest weight that counts was chosen without "
+    "looking at the weights"
+)
 
 
 def guarantee_of(plan: Plan, *, simulated: bool) -> Guarantee:
@@ -227,7 +231,11 @@ def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
     else:
         protected, assumptions = unit.limit_change(told, plan.parts[0].max_change)
     counted = not unit.private_inputs and any(part.outcome.has_rate for part in plan.parts)
-    return protected, (*assumptions, *((EXPOSURES,) if counted else ()))
+    weighed = unit.private_inputs and any(
+        getattr(part.strategy, "weighted", False) for part in plan.parts
+    )
+    more = (*((EXPOSURES,) if counted else ()), *((OF_WEIGHTS,) if weighed else ()))
+    return protected, (*assumptions, *more)
 
 
 def _limits_of_several(plan: Plan, unit: Unit, told: Wording) -> tuple[Protected, tuple[str, ...]]:

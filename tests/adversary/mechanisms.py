@@ -355,6 +355,46 @@ def records(law: str, **budget: Any) -> Measured:
     return fitted_records(model, lambda: model.plan(rows).strategy, stay=stay)
 
 
+def weighted_records(law: str, **settings: Any) -> Measured:
+    """Records with private weights: all others weigh next to nothing, the first one as much as may be. Only
+    the noisy numbers tell what all weights add up to."""
+    model = PrivateGPRegressor(
+        ConstantKernel(0.2) * RBF(0.6), protect="records", x_bounds=(0, 1), mechanism=law,
+        hyperparameters="fixed", max_weight=4.0, **settings,
+    )  # fmt: skip
+    rows, stay = (200_000, True) if law in PURE else (5, False)
+    bins = lambda: model.plan(rows).strategy  # noqa: E731
+
+    def run(record: Any) -> Any:
+        X, y = np.full((rows, 1), 0.4), np.full(rows, 0.5)
+        X[0], y[0] = record
+        weights = np.append(9.0, np.full(rows - 1, 0.125))
+        return clone(model).fit(X, y, sample_weight=weights)
+
+    return Measured(run, lambda: of_bins(replace(bins(), weighted=False), stay=stay))
+
+
+def weighted_people(**settings: Any) -> Measured:
+    """The same of people: all records of the first one lie in one place, and all of one output."""
+    kernel, whose = ConstantKernel(0.2) * RBF(0.6), np.repeat(np.arange(4), 3)
+    model = PrivateGPRegressor(
+        kernel,
+        0.02,
+        protect="records",
+        x_bounds=(0, 1),
+        hyperparameters="fixed",
+        max_weight=2.0,
+        **settings,
+    )
+
+    def run(y: float) -> Any:
+        outputs = np.where(whose == 0, y, 0.5)
+        weights = np.where(whose == 0, 3.0, 0.1)
+        return clone(model).fit(np.full((12, 1), 0.4), outputs, groups=whose, sample_weight=weights)
+
+    return Measured(run, lambda: (0.0, 1.0))
+
+
 def density(mechanism: str, **budget: Any) -> Measured:
     """Places of points are private: the first lies at one end of the domain or at the other. There are
     this many points that the plan keeps both ends apart."""
@@ -803,6 +843,13 @@ ROWS: tuple[tuple[str, type, Measured | Chosen | Released], ...] = (
         regressor(inducing=3, mechanism="laplace", hyperparameters="fixed", epsilon=2.5),
     ),
     ("records, gaussian", PrivateGPRegressor, records("gaussian", **BUDGET)),
+    ("private weights, gaussian", PrivateGPRegressor, weighted_records("gaussian", **BUDGET)),
+    ("private weights, laplace", PrivateGPRegressor, weighted_records("laplace", **SMALL)),
+    (
+        "private weights of people, gaussian",
+        PrivateGPRegressor,
+        weighted_people(mechanism="gaussian", **BUDGET),
+    ),
     ("records, laplace", PrivateGPRegressor, records("laplace", **SMALL)),
     ("outputs, gaussian", PrivateGP, mixed(mechanism="gaussian")),
     ("outputs, laplace", PrivateGP, mixed(mechanism="laplace", epsilon=2.5)),

@@ -96,7 +96,7 @@ def test_an_attack_is_beyond_a_pair_only_where_the_pair_says_so():
 
 
 def test_a_score_at_the_cut_counts_against_the_attack():
-    """Equal laws whose every score is the cut: they were told apart without a mistake before."""
+    """Equal laws whose every score is the cut: they were distinguished without a mistake before."""
     trial = Trial(1000, 1e-6, lambda share, doing: None)
     tied = trial.test(lambda which, tell: np.ones(1000), 1.0, Promise(mu=1.0), "ties")
     assert tied.holds

@@ -47,7 +47,7 @@ def test_plan_release_predict_inspect(tmp_path: Path, ending: str) -> None:
     predicted = run("predict", file, data, "-o", out, "--plot", tmp_path / "curve.png")
     assert predicted.code == 0, predicted
     result = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
-    assert result.columns == ["person", "age", "bmi", "mean", "std", "low", "high"]
+    assert result.columns == ["person", "age", "bmi", "mean", "std", "low", "high", "near_data"]
     assert result["age"].dtype == pl.Int64
     assert result["age"].to_list() == table["age"].to_list()
     model = privgp.load(file)
@@ -103,7 +103,16 @@ def test_json_is_one_object_and_nothing_else(tmp_path: Path, visits: Path, relea
     assert released["guarantee"]["unit"] == "all output values of one person"
 
     predicted = answer("predict", file, visits, "-o", tmp_path / "p.csv")
-    assert predicted["columns"] == ["person", "age", "bmi", "mean", "std", "low", "high"]
+    assert predicted["columns"] == [
+        "person",
+        "age",
+        "bmi",
+        "mean",
+        "std",
+        "low",
+        "high",
+        "near_data",
+    ]
     assert {predicted[name] for name in ("mean", "std", "low", "high")} <= {*predicted["columns"]}
     assert (predicted["coverage"], predicted["observation"]) == (0.9, False)
     assert answer("inspect", release)["delta"] == 0.0
@@ -198,7 +207,7 @@ def test_inputs_called_mean_are_not_overwritten(tmp_path: Path) -> None:
     assert run("release", data, *columns, *BUDGET, *QUICK, "-o", file).code == 0
     assert run("predict", file, data, "-o", tmp_path / "p.csv").code == 0
     found = pl.read_csv(tmp_path / "p.csv")
-    added = [f"predicted_{name}" for name in ("mean", "std", "low", "high")]
+    added = [f"predicted_{name}" for name in ("mean", "std", "low", "high", "near_data")]
     assert found.columns == ["person", "mean", "bmi", *added]
     assert found["mean"].to_list() == table["mean"].to_list()
 

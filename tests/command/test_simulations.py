@@ -185,7 +185,7 @@ def test_a_column_of_that_name_is_kept_beside_it(here: bool) -> None:
     assert run(*words("release", values), *seed).code == 0
     assert run("predict", "n.privgp", "named.csv", "-o", "n.csv").code == 0
     extra = ["simulation_"] if here else []
-    predicted = ["mean", "std", "low", "high"]
+    predicted = ["mean", "std", "low", "high", "near_data"]
     kept = ["person", "simulation", "bmi"]
     assert pl.read_csv("n.csv").columns == [*kept, *predicted, *extra]
     assert pl.read_csv("n.csv")["simulation"].to_list() == table["simulation"].to_list()

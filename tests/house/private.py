@@ -524,9 +524,7 @@ class Flow:
                 fields = [f for f in made.body if isinstance(f, ast.AnnAssign)]
                 word = next((w.arg for w in call.keywords if w.value is node), None)
                 if word is not None:
-                    return next(
-                        (f.annotation for f in fields if _written(f.target) == word), None
-                    )
+                    return next((f.annotation for f in fields if _written(f.target) == word), None)
                 place = call.args.index(node) if node in call.args else len(fields)
                 return fields[place].annotation if place < len(fields) else None
         return None

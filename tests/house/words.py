@@ -55,6 +55,23 @@ BANNED = {
     r"\bwhom this makes\b": "who become",
     r"\bhow the table is\b": "the format of the table",
     r"\bwhat nobody can do without\b": "the minimum",
+    r"\bsuch as they are\b": "as they are",
+    r", too[.;]": "as well, or another order",
+    r"(?<!differ )\bin the place of\b": "instead of",
+    r"\b(?:plans?|intervals?|releases?|curves?|pictures?|certificates?|models?|ledgers?|noise|tables?) "
+    r"(?:knows?|tells?)\b(?! apart)": "shows, states, contains",
+    r"\bsays it already\b": "has it already",
+    r"\bis said to be\b": "is declared to be",
+    r"\bread off\b": "read from",
+    r"\btold apart\b": "distinguished",
+    r"(?<![Tt]here )\bis no (?:certificate|column|label|number|table)\b": "is not a",
+    r"\bnobody but\b": "only",
+    r"\bholds? the function\b": "contains",
+    r"\bnothing of the\b": "no",
+    r"\btell(?:ing)? more than\b": "contain more information than",
+    r"\beach further one\b": "each further and its noun",
+    r"\bmeant at\b": "applies to",
+    r"\bas it does\b": "in the same way",
 }
 PATTERN = re.compile("|".join(f"(?:{each})" for each in BANNED), re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

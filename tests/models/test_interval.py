@@ -194,7 +194,7 @@ def test_the_same_bits_after_a_file_and_in_any_memory_layout(columns, tmp_path):
     for layout in (np.asfortranarray(at), np.repeat(at, 2, axis=0)[::2]):
         found = np.array(model.predict(layout, return_std=True))
         np.testing.assert_array_equal(found, expected)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         model.save(tmp_path / "a.privgp")
     again = load(tmp_path / "a.privgp")
     np.testing.assert_array_equal(np.array(again.predict(at, return_std=True)), expected)

@@ -470,7 +470,7 @@ def test_one_person_is_one_person_however_written():
 
 def test_saving_says_that_the_file_contains_inputs(tmp_path):
     X, y = some_data(10)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         regressor(hyperparameters="fixed").fit(X, y).save(tmp_path / "model.privgp")
 
 

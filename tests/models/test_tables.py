@@ -325,7 +325,7 @@ def test_a_pipeline_in_front_predicts_from_its_file(tmp_path) -> None:
     before = ColumnTransformer([("scaled", StandardScaler(), ["lat", "lon"])], remainder="drop")
     pipeline = make_pipeline(before.set_output(transform="pandas"), regressor(columns=None))
     pipeline.fit(FRAME.to_pandas(), OUTPUTS)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         pipeline[-1].save(tmp_path / "a.privgp")
     loaded = privgp.load(tmp_path / "a.privgp")
     assert list(loaded.feature_names_in_) == ["scaled__lat", "scaled__lon"]

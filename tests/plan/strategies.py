@@ -267,6 +267,14 @@ def _features(rng: np.random.Generator) -> Any:
     return Features(low, high, 0.3, places, matrix, 5, weight)
 
 
+def _bins(rng: np.random.Generator) -> Any:
+    return Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3))
+
+
+def _halved(rng: np.random.Generator) -> Any:
+    return HalvedBins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3), 0.1)
+
+
 def _bins_of_classes(rng: np.random.Generator) -> Any:
     """Columns of norm 1, some of which point away from others."""
     B = rng.standard_normal((3, 4))
@@ -316,6 +324,36 @@ def _other_labelled_people(strategy: Any, data: Any, rng: np.random.Generator) -
 
 _labelled_records = _labelled(_records)
 _labelled_people = _labelled(_people_records)
+
+
+def _weighted(
+    of: Callable[[Any, np.random.Generator], Any],
+) -> Callable[[Any, np.random.Generator], Any]:
+    """The same records with private weights between 0 and 1, more often than not at an end."""
+
+    def data(strategy: Any, rng: np.random.Generator) -> Any:
+        found = of(strategy, rng)
+        own = rng.choice([0.0, 1.0, 1.0, float(rng.uniform())], size=len(found[1]))
+        return *found, own
+
+    return data
+
+
+def _other_weighted(
+    of: Callable[[Any, np.random.Generator], Any],
+) -> Callable[[Any, Any, np.random.Generator], Any]:
+    """The first record, or all of the first person, are others, weights and all."""
+
+    def neighbour(strategy: Any, data: Any, rng: np.random.Generator) -> Any:
+        fresh = _weighted(of)(strategy, rng)
+        mine = [
+            each[2] == 0 if strategy.whole_people else np.arange(len(each[1])) == 0
+            for each in (data, fresh)
+        ]
+        pairs = zip(data, fresh, strict=True)
+        return tuple(np.concatenate([new[mine[1]], old[~mine[0]]]) for old, new in pairs)
+
+    return neighbour
 
 
 def _of_rows(strategy: Any) -> np.ndarray:
@@ -413,6 +451,24 @@ ROWS: dict[str, Row] = {
     ),
     "Bins": Row(lambda rng: Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3)), *RECORDS),
     "Features": Row(_features, *RECORDS),
+    **{
+        f"{name} with weights": Row(
+            lambda rng, make=make: replace(make(rng), weighted=True),
+            _weighted(of),
+            _other_weighted(of),
+        )
+        for name, make, of in (
+            ("Bins", _bins, _records),
+            ("HalvedBins", _halved, _records),
+            ("Features", _features, _records),
+            ("PeopleBins", lambda rng: _bins(rng).of_people(), _people_records),
+            ("PeopleHalvedBins", lambda rng: _halved(rng).of_people(), _people_records),
+            ("PeopleFeatures", lambda rng: _features(rng).of_people(), _people_records),
+            ("Bins of classes", _bins_of_classes, _labelled_records),
+            ("HalvedBins of classes", _halved_bins_of_classes, _labelled_records),
+            ("Features of classes", _features_of_classes, _labelled_records),
+        )
+    },
     "PeopleFeatures": Row(lambda rng: _features(rng).of_people(), *PEOPLE_RECORDS),
     "PeopleBins": Row(
         lambda rng: Bins(np.zeros(1), np.ones(1), (3,), 5, np.eye(3)).of_people(), *PEOPLE_RECORDS

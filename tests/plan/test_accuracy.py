@@ -91,7 +91,7 @@ def test_the_range_holds_the_expected_error_and_is_told(protect):
 def test_a_plan_states_over_which_distances_the_function_changes_and_the_error_of_a_rough_one():
     plan = planned()
     (scale,) = np.atleast_1d(plan.start.kernel.k1.k2.length_scale)
-    assert f"change over about {scale:.3g} along the input," in plan.summary()
+    assert f"(lengthscales from a quarter to twice {scale:.3g} along the input)" in plan.summary()
     rough = accuracy.rough_error(plan.parts[0])
     assert rough is not None
     assert rough > plan.expected_error()

@@ -294,7 +294,7 @@ def test_a_fit_without_a_plan_certifies_the_plan_it_makes() -> None:
 
 def test_files_are_replaced_only_if_asked(tmp_path: Path) -> None:
     plan = regressor().plan(X)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         plan.save(tmp_path / "some.plan")
     with pytest.raises(FileExistsError, match="overwrite=True"):
         plan.save(tmp_path / "some.plan")
@@ -338,7 +338,7 @@ def test_a_plan_with_inducing_inputs_of_an_earlier_version_is_refused_with_the_r
 ) -> None:
     """Files of version 0.2 hold the plan of one outcome alone; later ones hold its part."""
     plan = regressor(inducing=5).plan(X)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         plan.save(tmp_path / "new.plan")
     members = unpack((tmp_path / "new.plan").read_bytes(), PLAN)
     tree: Any = parse(members["plan.json"])

@@ -75,7 +75,7 @@ def test_the_plan_states_both_stages():
         [0.25, 0.75], rel=1e-5
     )
     assert "Two stages: epsilon = 0.25" in plan.summary()
-    assert "added up to 8; epsilon = 0.75 measures the sums" in plan.summary()
+    assert "added up to 8. Then epsilon = 0.75 measures how far" in plan.summary()
     assert "Two stages" not in planned(residuals="never").summary()
 
 

@@ -217,7 +217,7 @@ def test_headline_registry_and_curve_of_a_certificate_agree(name):
 def test_a_file_brings_back_the_promise_and_what_was_offered(tmp_path):
     for offered in (0.0, 1e-5):
         model = PURE["outputs"](offered)
-        with pytest.warns(UserWarning, match="contains inputs"):
+        with pytest.warns(UserWarning, match="contains the inputs"):
             model.save(tmp_path / f"{offered}.privgp")
         again = load(tmp_path / f"{offered}.privgp")
         assert again.guarantee_ == model.guarantee_
@@ -229,7 +229,7 @@ def test_old_files_of_pure_releases_that_say_the_delta_offered_are_still_read(tm
     model = PURE["outputs"](1e-5)
     written = dataclasses.replace(model.guarantee_, delta=1e-5)  # as it was then
     model._released = dataclasses.replace(model._released, guarantee=written)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         model.save(tmp_path / "old.privgp")
     again = load(tmp_path / "old.privgp")
     assert again.guarantee_.delta == 1e-5

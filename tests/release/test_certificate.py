@@ -91,7 +91,14 @@ def test_the_page_tells_the_limits(models):
         document = certificate(model)
         text = page(document)
         limits = " ".join(document["not_protected"])
-        for word in ("inputs", "file contains", "how many rows", "groups", "compose", "looking at"):
+        for word in (
+            "inputs",
+            "file contains",
+            "how many rows",
+            "groups",
+            "further release",
+            "looking at",
+        ):
             assert word in limits
         assert ("All outputs of one person" in limits) == (name == "groups")
         assert all(
@@ -310,7 +317,7 @@ def test_the_first_page_names_the_column_its_units_and_what_is_left(tmp_path):
     shown = re.sub(r"<[^>]*>", "", page(certificate(model)).partition("Technical details")[0])
     assert "how waiting time (in minutes) depends on" in shown
     assert "One value of waiting time." in shown
-    assert re.search(r"Expected error [\d.]+ minutes \(", shown)
+    assert re.search(r"The expected error is [\d.]+ minutes \(", shown)
     assert "the publisher is not named" in shown
     assert f"epsilon = {account.remaining():g} was left" in shown
     assert f"its hash must be {certificate(model)['plan']}" in shown

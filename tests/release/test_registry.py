@@ -219,7 +219,7 @@ def test_it_has_the_error_to_expect_and_the_coverage(name, facts):
     assert sentence in implementation["justification"]
     assert "with probability 0.9" in implementation["justification"]
     assert sentence in document["nist_sp_800_226"]["utility_and_bias"]
-    assert f"E{sentence[1:]}" in page(document)
+    assert f"T{sentence[1:]}" in page(document)
 
 
 def test_one_outcome_by_name_can_be_saved(tmp_path):

@@ -24,6 +24,7 @@ from privgp.server.settings import hold_folder
 from privgp.server.start import TimedProtocol, bind_socket
 from privgp.server.store import schema
 from privgp.server.store.keys import Who
+from privgp.server.store.store import Store
 from privgp.server.views.exports import plain_text
 from privgp.server.work import ABOUT_PLAN, NOT_APPROVED, decision
 from tests.server.world import ANALYST, CUSTODIAN, NONE, declared, running, settings, table_of
@@ -84,12 +85,28 @@ def test_datasets_of_earlier_versions_keep_their_meaning():
 # one table, one account
 
 
-def test_the_same_bytes_get_no_second_budget(world):
-    """Whatever the upload is called and whatever is asked of it."""
-    body = declared("a second budget", upload(world), **PRIVATE)
+@pytest.mark.parametrize("how", ["as it was", "other order", "other line ends", "with a mark"])
+def test_the_same_rows_get_no_second_budget(world, how):
+    """Whatever the upload is called, whatever is asked of it, and however its lines are written."""
+    header, *rows = table_of().splitlines()
+    written = {
+        "as it was": table_of(),
+        "other order": b"\n".join([header, *rows[::-1]]),
+        "other line ends": table_of().replace(b"\n", b"\r\n"),
+        "with a mark": b"\xef\xbb\xbf" + table_of(),
+    }
+    body = declared("a second budget", upload(world, written[how]), **PRIVATE)
     answer = register(world, body)
     assert answer.status_code == 409
     assert "account = visits" in answer.json()["error"]
+
+
+def test_the_bytes_that_earlier_versions_kept_are_known(tmp_path):
+    store = Store(Ledger(f"sqlite:///{tmp_path}/ledger.db").database)
+    store.add_dataset({"name": "first", "table": "a.csv"}, ("of its bytes",))
+    with pytest.raises(Refused, match="account = first"):
+        store.check_new({"name": "second", "table": "b.csv"}, ("of its lines", "of its bytes"))
+    store.check_new({"name": "second", "table": "b.csv"}, ("of its lines", "of other bytes"))
 
 
 def test_datasets_of_one_table_share_an_account(tmp_path):
@@ -106,6 +123,11 @@ def test_datasets_of_one_table_share_an_account(tmp_path):
             world.get(CUSTODIAN, f"/api/datasets/{n}")["remaining"] for n in ("visits", "bands")
         ]
         assert left[0] == left[1] < 2.0
+        charged = world.get(CUSTODIAN, f"/api/releases/{number}/certificate")["ledger"]
+        assert (charged["dataset"], charged["left"]) == (
+            "visits",
+            left[0],
+        )  # as the custodian is told
         key = {"name": "b", "role": "analyst", "datasets": ["bands"]}
         world.keys["b"] = world.ask(CUSTODIAN, "POST", "/api/keys", json=key).json()["key"]
         assert world.get(CUSTODIAN, "/api/datasets/bands")["account"] == "visits"
@@ -314,7 +336,7 @@ def test_a_release_that_failed_is_shown_as_failed_and_tried_again(world, monkeyp
     assert world.get(ANALYST, f"/api/plans/{plan}")["carried_out_by"] == job
 
 
-def test_who_did_what_is_written_down(world, plan, release):
+def test_who_did_what_is_written_down(world, plan, release, function):
     for name in ("file", "table.csv", "script.py", "page.html"):
         world.ask(ANALYST, "GET", f"/api/releases/{release}/{name}")
     events = world.get(CUSTODIAN, "/api/events")
@@ -323,6 +345,7 @@ def test_who_did_what_is_written_down(world, plan, release):
     assert older[0] == events[4]
     kinds = {each["kind"] for each in events}
     assert {"key made", "dataset registered", "plan approved", "release downloaded"} <= kinds
+    assert {"release asked for", "function asked for"} <= kinds  # what spends
     assert not any(key.rsplit("-", 1)[1] in str(events) for key in world.keys.values())
 
 

@@ -131,7 +131,7 @@ def test_two_names_for_one_table_at_once_get_one_budget(world):
     """The second look is in the transaction that registers."""
     store = world.client.app.state.service.store
     with pytest.raises(Refused, match="one budget"):
-        store.add_dataset({**store.read_declaration("visits"), "name": "another"}, "")
+        store.add_dataset({**store.read_declaration("visits"), "name": "another"}, ("",))
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_a_wrong_setting_is_refused(tmp_path, text):
 
 def test_jobs_of_two_keys_run_in_turn(tmp_path):
     store = Work.of(settings(tmp_path)).store
-    store.add_dataset({"name": "d", "table": "t.csv"}, "")
+    store.add_dataset({"name": "d", "table": "t.csv"}, ("",))
     greedy, patient = (store.who(store.add_key(name, "custodian")[1]) for name in "gp")
     limits = {"digest": "", "max_jobs_per_key": 20}
     for number in range(3):

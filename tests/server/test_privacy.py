@@ -118,7 +118,7 @@ def test_names_are_escaped_on_pages(world):
         "output": "<script>x</script>",
         "table": "q.csv",
     }
-    store.add_dataset(kept, "")
+    store.add_dataset(kept, ("",))
     try:
         assert "<script>x" not in world.ask(CUSTODIAN, "GET", f"/datasets/{name}").text
     finally:

@@ -64,7 +64,7 @@ def test_over_the_budget_nothing_is_drawn(world, plan, release, monkeypatch):
 def test_the_ledger_refuses_what_the_endpoint_let_through(world, plan, release, monkeypatch):
     """Two releases that fit alone and not together may both be accepted; one is then refused."""
     large = world.plan(ANALYST, "visits", epsilon=1.9)
-    monkeypatch.setattr(work.Work, "fits", lambda *_: 1.0)
+    monkeypatch.setattr(Account, "forecast", lambda _: lambda _: 1.0)
     before = len(charges(world, "visits"))
     started = world.release(ANALYST, "visits", large, "let-through-once")
     job = world.finished(ANALYST, started.json())
@@ -109,6 +109,10 @@ def test_an_update_measures_new_people(world, plan, release):
     job = world.finished(CUSTODIAN, world.ask(CUSTODIAN, "POST", path, **sent).json())
     assert job["state"] == "done", job
     assert world.get(ANALYST, f"/api/releases/{job['result']}")["previous"] == release
+    asked = [
+        e["about"] for e in world.get(CUSTODIAN, "/api/events") if e["kind"] == "update asked for"
+    ]
+    assert asked == [release]
     again = world.ask(CUSTODIAN, "POST", path, **sent).json()
     assert again["result"] == job["result"]
     other = {"content": table_of(SECRETS[:13], first=70), "headers": once}

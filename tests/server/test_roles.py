@@ -153,6 +153,23 @@ def test_an_analyst_cannot_tell_what_exists_from_what_does_not(world, plan, rele
         assert first.status_code == 404
 
 
+def test_a_key_has_the_name_of_a_person(world):
+    body = {"name": "Zoë Müller-Łoś", "role": "analyst", "datasets": []}
+    made = world.ask(CUSTODIAN, "POST", "/api/keys", json=body)
+    assert made.status_code == 201
+    names = {each["id"]: each["name"] for each in world.get(CUSTODIAN, "/api/keys")}
+    assert names[made.json()["id"]] == body["name"]
+    for name in ("", " Zoë", "Zoë\n", "\0"):
+        answer = world.ask(CUSTODIAN, "POST", "/api/keys", json={**body, "name": name})
+        assert answer.status_code == 422
+        assert "^" not in answer.json()["error"]  # in words
+
+
+def test_a_number_that_is_too_large_is_refused(world):
+    answer = world.ask(CUSTODIAN, "GET", f"/api/events?before={10**20}")
+    assert answer.status_code == 422
+
+
 def test_only_a_hash_of_a_key_is_kept(world):
     database = world.client.app.state.service.settings.data
     kept = b"".join(path.read_bytes() for path in database.glob("ledger.db*"))

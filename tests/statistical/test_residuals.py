@@ -20,5 +20,5 @@ def test_either_stage_holds_and_breaks_with_a_fifth_less_noise(stage):
     row = replace(residuals("gaussian", epsilon=16.0), draws=6_000)
     own = replace(row, part=stage, promise=lambda g: Promise(mu=1.0 / g.noise_multipliers[stage]))
     looked = own.looked()
-    assert looked.holds(1.0)
+    assert looked.attack(1.0).holds
     assert not looked.holds(0.8)

@@ -77,7 +77,9 @@ def test_kusners_draws_have_the_papers_laws_and_no_others():
     for place, chance in enumerate(weights(1.0)):
         assert binom.ppf(1e-7, count, chance) <= counts[place] <= binom.isf(1e-7, count, chance)
     best = int(np.argmax(surrogate.means[0]))
-    assert counts[best] < binom.ppf(1e-6, count, weights(0.75)[best])  # a wrong one is told apart
+    assert counts[best] < binom.ppf(
+        1e-6, count, weights(0.75)[best]
+    )  # a wrong one is distinguished
     noise = np.array([value for _, value in draws]) - max(exact[1:])
     assert kstest(noise, laplace(scale=KUSNER.laplace_scale).cdf).pvalue > 1e-6
     # sizes of Laplace noise add up to a gamma variable

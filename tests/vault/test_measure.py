@@ -41,7 +41,7 @@ def noise_for(strategy, epsilon=1.0, delta=1e-5):
 
 
 def faint(strategy):
-    """Noise so weak that the measurement can be read off: never for release."""
+    """Noise so weak that the measurement can be read from: never for release."""
     return noise_from_multiplier(
         1e-6, strategy.size, strategy.sensitivity(), strategy.float_error()
     )

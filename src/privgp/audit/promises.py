@@ -21,7 +21,7 @@ from privgp.types import Array, Bounds, UserData
 
 SMALL_DELTA = 1e-3
 MOST_EPSILON = 700.0  # beyond, exp(epsilon) is infinite
-# Where a guarantee that holds at every epsilon is read off; fewer points only make the test milder.
+# Where a guarantee that holds at every epsilon is read from; fewer points only make the test milder.
 EPSILONS = np.concatenate([[0.0], np.geomspace(0.01, 500.0, 96)])
 
 

@@ -162,9 +162,9 @@ def predict(
     form: o.TableForm,
     data: o.OptionalData = None,
 ) -> None:
-    """Predict from a release. Writes your table with further columns: mean, std, low and high, or for labels
-    the most probable label and the probability of each class with its interval. If the release protects
-    whole records, your columns are left out unless you give --keep. Predicting is free."""
+    """Predict from a release. Writes your table with further columns: mean, std, low, high and near_data, or
+    for labels the most probable label and the probability of each class with its interval. If the release
+    protects whole records, your columns are left out unless you give --keep. Predicting is free."""
     files = [(asked.out, (*NEW_TABLES, *GRIDDED)), (asked.plot, PICTURES), (asked.page, PAGES)]
     reads = [(release, RELEASES), (data, TABLES), (asked.areas, (".geojson", ".json"))]
     check_files(reads, files, force=asked.force)
@@ -232,8 +232,6 @@ def _write_predictions(
         names = {name: f"predicted_{name}" if taken else name for name in predicted}
         values = {names[name]: column for name, column in predicted.items()}
         mapped = {shown: names[column] for shown, column in answers.map_columns().items()}
-        if lattice is not None or out.suffix in MAPPED:
-            values |= answers.near_data(X)
         frame = DataFrame({**whole.to_dict(), **values})
         if lattice is not None and out.suffix in GRIDDED:
             columns = write_grid(answers.release, lattice, values, out, mapped, contours)

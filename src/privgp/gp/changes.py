@@ -64,7 +64,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Cell:
-    """A listed change, and how far from it the next ones lie.
+    """A listed change, and the distance of the next ones.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ def values(changes: Sequence[Change], X: Array) -> Array:
 
 
 def list_changes(X: Array, std: float) -> tuple[list[Cell], Array]:
-    """Changes all over the range of the public points X, and their prior weights.
+    """Changes over the whole range of the public points X, and their prior weights.
 
     Parameters
     ----------

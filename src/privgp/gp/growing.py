@@ -84,7 +84,7 @@ def cholesky_by_blocks(matrix: Array) -> Array:
 
 
 PANEL = 256
-TOO_CLOSE = "these points cannot be told apart in floating-point numbers: ask for fewer of them."
+TOO_CLOSE = "these points cannot be distinguished in floating-point numbers: ask for fewer of them."
 NUGGET = 1e-8  # of the variance, on the noise kernel's diagonal: near-duplicates do not break it
 
 

@@ -253,7 +253,7 @@ _LOG_ROOT = 0.5 * np.log(2.0 * np.pi)
 
 @dataclass(frozen=True)
 class Sites:
-    """Normal observations that stand for the measured ones.
+    """Normal observations that represent the measured ones.
 
     Attributes
     ----------

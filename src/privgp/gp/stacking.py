@@ -63,7 +63,7 @@ class Stacked:
         Parameters
         ----------
         functionals, measurement
-            Functionals and values of the further one.
+            Functionals and values of the further measurement.
         start
             a model on inputs as they are, by which many nodes are thinned out.
         shared

@@ -231,7 +231,7 @@ def ways(guarantee: Guarantee, budget: Budget) -> Iterator[Cost]:
     guarantee
         The guarantee of the release.
     budget
-        Budget of the account, whose delta decides at which epsilon a curve is read off.
+        Budget of the account, whose delta decides at which epsilon a curve is read from.
 
     """
     events = guarantee.events

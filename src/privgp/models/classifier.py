@@ -60,6 +60,8 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     mechanism : the noise distribution: "gaussian", on weighted sums of all labels; "laplace", on sums
         over groups of inputs, which needs no delta; or "auto", the one with the smaller expected error.
     columns : what inputs are, by their names, as for ``PrivateGPRegressor``.
+    max_weight : with ``protect="records"`` and sample weights: the largest weight that counts, declared without
+        looking at the data. Larger ones are lowered to it. None: records have no weights.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
     random_state : for simulations only: reproducible, ordinary noise, and a guarantee that states this.
         None: the noise that protects.
@@ -93,17 +95,42 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     prevalence: float | None = None
     mechanism: str = "auto"
     columns: Mapping[Any, Any] | None = None
+    max_weight: float | None = None
     ledger: Account | None = None
     random_state: RandomState = None
 
     def predict_proba(self, X: Table) -> Array:
-        """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
+        """The probability of every class: free and deterministic.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows, classes)
+            In the order of ``classes_``; every row sums to 1.
+
+        """
         rows = self._locate(X)
         with one_thread():
             return np.asarray(self.release_.at(rows))
 
     def predict(self, X: Table) -> Any:
-        """The most probable class at every row of X."""
+        """The most probable class at every row of X.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows,)
+            Labels as they were declared.
+
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
@@ -115,9 +142,25 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         observation: bool = False,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
-        class, the function behind it, with this coverage; with ``simultaneous``, at all rows of X at
-        once. Free, like ``predict``. ``observation``: refused, as a new label is no number."""
+        """Intervals of the probability of every class. Free, like ``predict``.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        coverage : float, default 0.9
+            The probability that an interval contains the probability of its class.
+        observation : bool
+            Refused, because a new label is not a number.
+        simultaneous : bool, default False
+            Whether intervals contain the probabilities at all rows of X at once.
+
+        Returns
+        -------
+        low, high : array (rows, classes)
+            The ends.
+
+        """
         if observation:
             raise ValueError(NO_OBSERVATION)
         if simultaneous:

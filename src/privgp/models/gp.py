@@ -100,6 +100,9 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     shares : sequence of float, optional
         One positive number per outcome: the noise of an outcome, relative to its bounds, is
         proportional to one over its share. None: equal.
+    max_weight : float, optional
+        With ``protect="records"`` and sample weights: the largest weight that counts, declared without
+        looking at the data. Larger ones are lowered to it.
     ledger : Account, optional
         The account of these data, which every fit charges before it draws.
     random_state : int, optional
@@ -127,6 +130,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
     hyperparameters: str = "learned"
     mechanism: str = "auto"
     shares: Sequence[float] | None = None
+    max_weight: float | None = None
     ledger: Account | None = None
     random_state: RandomState = None
 
@@ -189,7 +193,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             _fit_points(self, points, table, plan)
             return self
         given = columns_of(self, table)
-        self._reading().check_domain(self)
+        self._check_domain()
         known = self._input_names(given, inputs, sample_weight)
         X, groups, beside = self._rows(given, known, inputs_to_fit, sample_weight)
         private = self._outcome_columns(given, y)
@@ -293,7 +297,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         observation : bool
             Whether intervals are those of new values of numbers and counts, not of their means.
         simultaneous : bool
-            Whether intervals hold the function at all rows at once.
+            Whether intervals contain the function at all rows at once.
 
         Returns
         -------
@@ -317,7 +321,7 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         coverage : float
             The probability of every interval.
         simultaneous : bool
-            Whether intervals hold the function at all rows at once.
+            Whether intervals contain the function at all rows at once.
 
         Returns
         -------
@@ -383,11 +387,10 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         asked = self.inputs if inputs is None else inputs
         if isinstance(asked, str):
             asked = [asked]
-        asked = self._reading().input_names(self, asked)
+        if has_private_inputs(self.protect):
+            asked = self._private_input_names(asked)
         names = [name for name in given if name not in others] if asked is None else [*asked]
-        missing = absent(given, names)
-        if missing:
-            raise ValueError(f"table has no column {missing[0]!r}, which inputs names.")
+        _check_present(given, names, "which inputs names.")
         if asked is None and isinstance(self.outcomes, Mapping):
             warnings.warn(PUBLIC.format(", ".join(map(repr, names))), UserWarning, stacklevel=3)
         private = [name for name in names if name in named]
@@ -399,19 +402,38 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             raise ValueError("table must have at least one input column.")
         return tuple(names)
 
-    def _reading(self) -> PublicColumns | PrivateColumns:
-        """How the columns of inputs are read."""
-        return PrivateColumns() if has_private_inputs(self.protect) else PublicColumns()
+    def _check_domain(self) -> None:
+        """Refuse what does not go with private inputs, which are declared and only counted."""
+        if not has_private_inputs(self.protect):
+            return
+        if not isinstance(self.x_bounds, Mapping):
+            raise ValueError(
+                "x_bounds must have a pair for every private input, by its name, such as "
+                "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
+            )
+        for each in self._outcomes_by_name().values():
+            check_rules({"protect": self.protect, "exposure": each.exposure}, ONE)
+
+    def _private_input_names(self, asked: Sequence[str] | None) -> Sequence[str]:
+        """The names of the private inputs that are declared."""
+        self._check_domain()
+        names: Sequence[str] = records_to_plan(self).inputs_.names
+        if asked is not None and {*asked} != {*names}:
+            raise ValueError(
+                "inputs must be the private inputs that x_bounds and columns declare: "
+                f"{', '.join(names)}."
+            )
+        return names if asked is None else asked
 
     def _outcome_columns(self, given: Columns, y: UserData) -> list[Any]:
         """The private columns of a table, one per outcome, or ``y`` where the outcome has no name."""
         declared, has_names = self._outcomes_by_name(), self._has_names(given)
         if has_names and y is not None:
             raise ValueError("the table holds the columns of all outcomes: leave y=None.")
-        missing = absent(given, [*declared]) if has_names else []
-        if missing:
-            raise ValueError(f"table has no column {missing[0]!r}, which outcomes declares.")
-        return [given[name] for name in declared] if has_names else [y]
+        if not has_names:
+            return [y]
+        _check_present(given, [*declared], "which outcomes declares.")
+        return [given[name] for name in declared]
 
     def _has_names(self, given: Mapping[str, object]) -> bool:
         """Whether the table holds the outcomes: by their names, or as the output of files."""
@@ -459,29 +481,39 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         """The columns of inputs by name, as ``inputs`` takes them, the groups, and the exposures of
         counts and sample weights."""
         X = inputs(self, given, names)
-        if self.groups is not None and self.groups not in given:
-            raise ValueError(f"table has no column {self.groups!r}, which groups names.")
-        groups = None if self.groups is None else given[self.groups]
+        groups = None
+        if self.groups is not None:
+            _check_present(given, [self.groups], "which groups names.")
+            groups = given[self.groups]
         if isinstance(weights, str):
-            if weights not in given:
-                raise ValueError(f"table has no column {weights!r}, which sample_weight names.")
-            weights = given[weights]
-        return X, groups, self._reading().beside(self, given, names, weights)
+            _check_present(given, [weights], "which sample_weight names.")
+            private = has_private_inputs(self.protect) and isinstance(given, FileColumns)
+            weights = given.seal(weights) if private else given[weights]
+        if has_private_inputs(self.protect):  # nothing is public beside private records
+            weighed = None if weights is None or self.max_weight is not None else GIVEN
+            check_rules({"protect": self.protect, "sample_weight": weighed}, ONE)
+            return X, groups, Beside(of_records=weights)
+        count = rows_in(given, names)
+        exposures = self._exposures_by_count(given, count)
+        return X, groups, Beside(exposures, check_weights(weights, count))
 
     def _plan_rows(
         self, given: Columns, names: Sequence[str], weights: UserData = None
     ) -> tuple[PrivateGP, Given | Tallied]:
         """A model that has what is known of the columns, and the rows to plan for."""
-        self._reading().check_domain(self)
+        self._check_domain()
         X, groups, beside = self._rows(given, names, inputs_to_plan, weights)
-        return self._reading().rows_to_plan(self, X, groups, beside)
+        if has_private_inputs(self.protect):
+            return self, private_count(self, X, groups)
+        asked, located = rows_to_plan(self, X)
+        return asked, public_rows(asked, located, groups, beside, X)
 
     def _exposures_by_count(self, given: Mapping[str, object], rows: int) -> Exposed:
         """The exposure of every row of every count, by the count's place."""
         found: dict[int, Array] = {}
         for place, one in enumerate(self._outcomes_by_name().values()):
-            if one.exposure is not None and one.exposure not in given:
-                raise ValueError(f"table has no column {one.exposure!r}, which an exposure names.")
+            if one.exposure is not None:
+                _check_present(given, [one.exposure], "which an exposure names.")
             if one.has_rate:
                 column = None if one.exposure is None else given[one.exposure]
                 found[place] = check_exposure(column, rows)
@@ -519,68 +551,11 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
         )
 
 
-class PublicColumns:
-    """How the columns of a table are read where its inputs are public."""
-
-    def check_domain(self, model: PrivateGP) -> None:
-        """Public inputs need no declared domain."""
-
-    def input_names(self, model: PrivateGP, asked: Sequence[str] | None) -> Sequence[str] | None:
-        """The names of the inputs, if they were given."""
-        return asked
-
-    def beside(
-        self, model: PrivateGP, given: Columns, names: Sequence[str], weights: UserData
-    ) -> Beside:
-        """The exposures of counts, and the sample weights."""
-        count = rows_in(given, names)
-        return Beside(model._exposures_by_count(given, count), check_weights(weights, count))
-
-    def rows_to_plan(
-        self, model: PrivateGP, X: UserData, groups: UserData, beside: Beside
-    ) -> tuple[PrivateGP, Given | Tallied]:
-        """A model that has what is known of the columns, and the rows to plan for."""
-        asked, rows = rows_to_plan(model, X)
-        return asked, public_rows(asked, rows, groups, beside, X)
-
-
-class PrivateColumns:
-    """The same where inputs are private: they are declared, and only counted."""
-
-    def check_domain(self, model: PrivateGP) -> None:
-        """Refuse what does not go with private records."""
-        if not isinstance(model.x_bounds, Mapping):
-            raise ValueError(
-                "x_bounds must have a pair for every private input, by its name, such as "
-                "{'age': (0, 90)}: bounds of private inputs are declared, never read from the data."
-            )
-        for each in model._outcomes_by_name().values():
-            check_rules({"protect": model.protect, "exposure": each.exposure}, ONE)
-
-    def input_names(self, model: PrivateGP, asked: Sequence[str] | None) -> Sequence[str] | None:
-        """The names of the inputs that are declared."""
-        self.check_domain(model)
-        names: Sequence[str] = records_to_plan(model).inputs_.names
-        if asked is not None and {*asked} != {*names}:
-            raise ValueError(
-                "inputs must be the private inputs that x_bounds and columns declare: "
-                f"{', '.join(names)}."
-            )
-        return names if asked is None else asked
-
-    def beside(
-        self, model: PrivateGP, given: Columns, names: Sequence[str], weights: UserData
-    ) -> Beside:
-        """Nothing is public beside private records."""
-        weighed = None if weights is None else GIVEN
-        check_rules({"protect": model.protect, "sample_weight": weighed}, ONE)
-        return Beside()
-
-    def rows_to_plan(
-        self, model: PrivateGP, X: UserData, groups: UserData, beside: Beside
-    ) -> tuple[PrivateGP, Given | Tallied]:
-        """The number of records, or of their people."""
-        return model, private_count(model, X, groups)
+def _check_present(given: Columns, names: Sequence[str], why: str) -> None:
+    """Refuse a table without one of these columns. ``why``: what names it."""
+    missing = absent(given, names)
+    if missing:
+        raise ValueError(f"table has no column {missing[0]!r}, {why}")
 
 
 def _points_model(model: PrivateGP, weights: UserData) -> NamedPoints | None:

@@ -17,10 +17,12 @@ from privgp.privacy.guarantee import facts_table
 from privgp.release.queries.areas import LEAST_POINTS, MOST_POINTS, Areas, Plane, Polygons
 from privgp.release.queries.averages import Average, average
 from privgp.release.queries.quantities import (
+    NEAR_DATA,
     NOT_OBSERVATION,
     band,
     check_coverage,
     exceed,
+    near_data,
     prediction_columns,
     sample,
 )
@@ -172,9 +174,10 @@ class Queries:
         observation: bool = False,
         simultaneous: bool = False,
     ) -> Any:
-        """Predictions as a data frame with the columns mean, std, low and high.
+        """Predictions as a data frame with the columns mean, std, low, high and near_data.
 
-        Labels have the most probable one, and the probability of each with low and high. With several
+        ``near_data`` is 0 where no data are near, so that the prediction is an extrapolation. Labels have
+        the most probable one, and the probability of each with low and high. With several
         outcomes every column begins with the name of its outcome.
 
         Parameters
@@ -186,7 +189,7 @@ class Queries:
         observation : bool
             Whether intervals are those of new outputs.
         simultaneous : bool
-            Whether intervals hold the function at all rows at once.
+            Whether intervals contain the function at all rows at once.
 
         Returns
         -------
@@ -206,6 +209,8 @@ class Queries:
             for prefix, columns in zip(prefixes or [""], each, strict=True)
             for name, column in columns.items()
         }
+        near = near_data(release, rows)
+        found |= {} if near is None else {NEAR_DATA: near}
         return _with_index(frame_of(found, X), X)
 
     def average(
@@ -323,7 +328,7 @@ class Queries:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def _band(self, X: Table, coverage: float, observation: bool) -> tuple[Array, Array]:
-        """A band that holds the function at all rows of X at once."""
+        """A band that contains the function at all rows of X at once."""
         if observation:
             raise ValueError(NOT_OBSERVATION)
         levels = check_coverage(coverage)

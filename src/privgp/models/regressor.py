@@ -90,6 +90,8 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     residuals : {"auto", "always", "never"}
         whether a first part of the budget buys a curve, and the rest measures what outputs are above or
         below it, clipped to a width that the first part tells. "auto": where less error is expected.
+    max_weight : with ``protect="records"`` and sample weights: the largest weight that counts, declared without
+        looking at the data. Larger ones are lowered to it. None: records have no weights.
     engine : where many rows are worked on: None, threads of this process; a ``dask.distributed`` Client,
         or its scheduler's address.
     ledger : the Account of these data, which every fit charges before it draws; None: none.
@@ -135,6 +137,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
     columns: Mapping[Any, Any] | None = None
     most_rows: int | None = None
     residuals: str = "auto"
+    max_weight: float | None = None
     engine: Any = None
     ledger: Account | None = None
     random_state: RandomState = None
@@ -197,7 +200,7 @@ class PrivateGPRegressor(RowsModel, SpendingRegressor):
         observation: bool = False,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """An interval at every row of X that holds the function with the given probability.
+        """An interval at every row of X that contains the function with the given probability.
 
         Its ends are quantiles of the mixture of models that was learned, so the mean need not be in the
         middle. Free and deterministic.

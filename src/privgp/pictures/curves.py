@@ -79,7 +79,7 @@ def plot_release(
             style.set_ticks(panel.yaxis, None, released.output)
     if not is_single:
         several = f"varies one input; the others are held {released.held}"
-        several += f": {released.held_values}" if count <= MOST_HELD else ""
+        several += f": {released.constant_values}" if count <= MOST_HELD else ""
         at_targets = "shows all targets against one input"
         notes.append(f"Each panel {several if released.targets is None else at_targets}.")
     named_directly = is_ours and (is_map or (is_single and released.targets is None))

@@ -92,7 +92,7 @@ class Released:
         return f"{what[:1].upper()}{what[1:]} by {by}"
 
     @property
-    def held_values(self) -> str:
+    def constant_values(self) -> str:
         """Where slices hold each input, such as "age = 50, region = north"."""
         names = input_names(self.names, len(self.extent))
         return ", ".join(f"{name} = {self._in_words(j)}" for j, name in enumerate(names))

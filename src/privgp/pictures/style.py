@@ -26,7 +26,7 @@ from scipy.stats import norm
 
 from privgp.types import STAMP, Array
 
-# Okabe and Ito's colours, told apart by colour-blind readers and in grey.
+# Okabe and Ito's colours, distinguished by colour-blind readers and in grey.
 BLUE, SKY, ORANGE, VERMILION, BLACK = "#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#000000"
 GREY, FOOT = "#888888", "#666666"
 SEQUENTIAL, DIVERGING = "cividis", "PuOr_r"

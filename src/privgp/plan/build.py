@@ -90,13 +90,14 @@ class Question:
 
     ``ranked``: design also for a given kernel on ranked inputs, as is done for the default one, so
     that the measurement serves kernels other than the one it is planned for. ``squares``: whether
-    squared outputs tell more than outputs, as those of labels do not. ``max_change``: how much one
+    squared outputs hold more information than outputs, as those of labels do not. ``max_change``: how much one
     person can change one output; ``exposures``: given where outputs are counts; ``classes``: of labels;
     ``inputs``: what the columns are, where they are not all numbers; ``inducing``: how many inputs, or
     which points, carry the function. None: a usual number. ``residuals``: whether a second stage measures
     residuals; ``weights``: (rows,), sample weights over the largest of them. None: 1 each, or those that a
     tally has. ``each``: whether every input has its own sum. ``row_noise``: (rows,), the noise variance
     of every output, where it differs by row. ``signal``: the default kernel's std over the usual one.
+    ``max_weight``: the largest weight of a private record; None: records have no weights.
     """
 
     y_bounds: tuple[float, float]
@@ -119,6 +120,7 @@ class Question:
     each: bool = False
     row_noise: Array | None = None
     signal: float = 1.0
+    max_weight: float | None = None
 
     @classmethod
     def of(cls, asked: Parameters, **own: object) -> Self:
@@ -197,11 +199,12 @@ class Question:
     @property
     def of_records(self) -> dict[str, Any]:
         """How records with such outputs are summed: how many classes have their own sums, whether
-        squares of outputs are summed too, the unit of rates where outputs are counts, and how many
-        bins or features there are at most."""
+        squares of outputs are summed too, the unit of rates where outputs are counts, how many bins or
+        features there are at most, and whether records have weights."""
         one, unit = self.classes == 2, None if self.exposures is None else self.exposures.unit
         energy, classes = one and unit is None, 1 if one else self.classes
-        return {"classes": classes, "energy": energy, "unit": unit, "most": self.inducing}
+        found = {"classes": classes, "energy": energy, "unit": unit, "most": self.inducing}
+        return {**found, "weighted": self.max_weight is not None}
 
     def kind(self, inputs: Array, nodes: Integers, cells: int | None = None) -> Outputs:
         """What is planned at these inputs, of which ``nodes`` carry the function; ``cells``: how many of
@@ -543,7 +546,7 @@ class PublicInputs:
 
     @classmethod
     def of_tally(cls, tally: Tally) -> PublicInputs:
-        """Many rows, whose people are told apart by a number each."""
+        """Many rows, whose people are distinguished by a number each."""
         people = None if tally.people is None else np.arange(tally.people)
         return cls(tally.coordinates, people, tally)
 

@@ -54,6 +54,7 @@ class Features(RecordSums, FeatureMap):
     energy_weight : at most 1, and 0 when it is not measured
     law : distribution of the noise
     classes : K of labels, each with sums of its own and no energy; else 1
+    weighted : whether every record counts by a private weight of at most 1
 
     """
 
@@ -62,6 +63,7 @@ class Features(RecordSums, FeatureMap):
     energy_weight: float = ENERGY_WEIGHT
     law: Annotated[str, NOT_PURE] = GAUSSIAN
     classes: Functions = added_field(1, silent=True)
+    weighted: bool = added_field(False, silent=True)
 
     @property
     def size(self) -> int:
@@ -117,7 +119,12 @@ class Features(RecordSums, FeatureMap):
         Absolute values of all addends sum to at most ``rows`` in the norm of each part.
         """
         parts = float(np.sqrt(self.gram_weight**2 + 1.0 + self.energy_weight**2))
-        return rounding(self.rows * self.most_records + 12) * self.rows * parts * (1.0 + 1e-9)
+        return (
+            rounding(self.rows * self.most_records + 12 + 4 * self.weighted)
+            * self.rows
+            * parts
+            * (1.0 + 1e-9)
+        )
 
     def worst_neighbours(self) -> tuple[Array, Array]:
         """The contributions of two records that are as far apart as any on a fine grid.
@@ -191,7 +198,15 @@ def precision_of(features: Features, phi: Array, noise_std: float) -> Array:
 
     """
     products = np.square(phi @ phi.T) * (features.gram_weight / noise_std) ** 2
-    return np.asarray(products + (TOTAL_PRECISION / noise_std) ** 2)
+    return np.asarray(products + total_precision(features, noise_std))
+
+
+def total_precision(features: Features, noise_std: float) -> float:
+    """How well the sum of all masses is known before the Gram matrix tells it; weights lie evenly between 0
+    and 1 as far as is known."""
+    if features.weighted:
+        return 12.0 / features.rows**2
+    return (TOTAL_PRECISION / noise_std) ** 2
 
 
 def even_masses(features: Features, noise_std: float) -> tuple[Array, Array, Array]:
@@ -210,7 +225,7 @@ def even_masses(features: Features, noise_std: float) -> tuple[Array, Array, Arr
         (points, inputs), (points,), (points, points).
 
     """
-    points, even = even_points(features.low, features.high), features.rows / SUPPORT
+    points, even = even_points(features.low, features.high), features.prior_total / SUPPORT
     _, inverse = _even_places(len(features.low))
     precision = precision_of(features, features.at(points), noise_std) + inverse / even**2
     half, _ = lapack.dpotri(cholesky(precision, lower=True), lower=True)  # of the inverse
@@ -273,7 +288,7 @@ def feature_functionals(
         weights=weights,
         noise_gram=gram,
         residual_gram=np.zeros_like(gram),
-        energy_total=float(features.rows),
+        energy_total=float(masses.sum()) if features.weighted else float(features.rows),
         energy_gram=np.diag(masses),
         energy_cross=np.ascontiguousarray(weights.T),
         energy_noise_gram=gram,
@@ -332,5 +347,6 @@ class FeatureRecords(Records):
         """How many records are measured by how many features, in words."""
         features = cast(Features, plan.strategy)
         return (
-            f"{features.rows} {features.counted} with {len(features.matrix)} features of the inputs"
+            f"{features.rows} {features.counted}{features.weight_words} with {len(features.matrix)} features "
+            "of the inputs"
         )

@@ -466,7 +466,7 @@ def _numbers(given: UserData) -> Any:
 
 
 def bounds_advice(asked: Parameters) -> list[str]:
-    """A sentence about every pair of declared bounds that looks read off the data. It depends on the
+    """A sentence about every pair of declared bounds that looks read from the data. It depends on the
     declared numbers alone. ``asked``: the parameters of a plan."""
     told = [("y_bounds", pair) for own in asked.parts() for pair in own.outcome().bounds]
     odd: list[str] = []

@@ -179,7 +179,7 @@ class OutputSums(Sums):
     law : distribution of the noise
     change : by how much a person changes each of their scaled outputs at most
     expected : (rows,), for counts, what each would be at the unit rate; None for other outputs
-    tally : of many rows, those of one fine cell in the place of a row above; None: each row is there
+    tally : of many rows, those of one fine cell instead of a row above; None: each row is there
     scatter : (rows,), the noise variance of every output over the model's; None: the same for all
 
     """
@@ -419,7 +419,7 @@ class GroupSums(OutputSums):
 
 @dataclass(frozen=True)
 class EqualRows:
-    """Rows that are not told apart: all that a design needs to know of them.
+    """Rows that are not distinguished: all that a design needs to know of them.
 
     Attributes
     ----------
@@ -552,7 +552,7 @@ def _common_weight(change: float) -> float:
 
 
 def _count(people: Integers | None) -> int | None:
-    """How many people there are, where these are told apart by a number each."""
+    """How many people there are, where these are distinguished by a number each."""
     return None if people is None else len(people)
 
 

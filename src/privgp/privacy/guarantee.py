@@ -281,6 +281,10 @@ class Guarantee:
         delta
             0 <= delta < 1; at 0 only pure steps have a finite epsilon.
 
+        Returns
+        -------
+        float
+
         """
         if not 0 <= delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {delta}.")
@@ -470,7 +474,7 @@ def compose(guarantees: Iterable[Guarantee], delta: float) -> Guarantee:
     Notes
     -----
     Gaussian mechanisms compose exactly: the multipliers add as ``1/c^2``, also when a later
-    question was chosen by looking at an earlier release, provided the total was fixed
+    question was chosen by looking at an earlier release, if the total was fixed
     beforehand. With sample paths, Renyi divergences of a common order add. Pure steps compose
     with them as coins (docs/proofs/select.md).
 

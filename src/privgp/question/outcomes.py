@@ -101,7 +101,7 @@ class Outcome(ABC):
     has_rate : bool
         Whether it has a rate, in multiples of a unit, over an exposure.
     has_squares : bool
-        Whether squared values tell more than values.
+        Whether squared values hold more information than values.
     scatters : bool
         Whether values scatter about the function with their own variance.
     column : bool

@@ -186,6 +186,8 @@ TABLE = (
     Parameter("residuals", "Whether a first part of the budget buys a curve, and the rest measures how far outputs "
               "lie above or below it, clipped to a width learned from the first part. auto: if that lowers the "
               "expected error.", "auto", Choice(("auto", "always", "never")), (REGRESSOR,), served="plan"),
+    Parameter("max_weight", "With `protect='records'` and sample weights: the largest weight that counts, chosen "
+              "without seeing the data; larger ones are lowered to it.", None, Span(), panel="Privacy"),
     Parameter("engine", "For many rows: the address of a Dask scheduler, whose workers read them.", estimators=(REGRESSOR,), options=("--scheduler",), kept=False),
     Parameter("ledger", "The account to charge.", options=("--ledger", "--dataset"), kept=False),
     Parameter("random_state", "For simulations only: repeatable noise that protects nobody.",
@@ -255,6 +257,7 @@ class Chosen:
     likelihood: Annotated[str, choices("likelihood")] = added_field("gaussian")
     most_rows: Annotated[int, Within(1, MOST_ROWS)] | None = added_field(None)
     residuals: Annotated[str, choices("residuals")] = added_field("auto")
+    max_weight: Positive | None = added_field(None)
 
 
 def check_values(given: Mapping[str, object]) -> None:

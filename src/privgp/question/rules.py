@@ -24,7 +24,7 @@ OUTCOME = "outcome"  # what is private: one of the next three
 ONE, SEVERAL, LABELS = "one output", "several outputs", "labels"
 # What is given beside the parameters: columns of the table.
 COLUMNS = {name: Parameter(name, "") for name in ("groups", "exposure", "sample_weight")}
-GIVEN = "given"  # in the place of a column
+GIVEN = "given"  # instead of a column
 # What is protected where inputs are public, and where they are private.
 PUBLIC = tuple(word for word in choices("protect") if not has_private_inputs(word))
 PRIVATE = tuple(word for word in choices("protect") if has_private_inputs(word))
@@ -113,7 +113,9 @@ RULES = (
           "likelihood", "most_rows", "exposure"), OUTCOME, (LABELS,),
          "a label is one of the classes, and no number", "classes"),
     Rule(("sample_weight",), "protect", PRIVATE,
-         "weights are public, and that of a private record is as private as the record", "weights"),
+         "the weight of a private record is as private as the record, so declare max_weight", "weights"),
+    Rule(("max_weight",), "protect", PUBLIC,
+         "public weights need no bound", "weights"),
     Rule(("reconstruct",), "sample_weight", (GIVEN,),
          "unbiased values are what a model without weights would predict, plus noise", "weights"),
     Rule(("residuals",), "protect", PRIVATE,
@@ -161,7 +163,7 @@ def check_column_roles(
     *,
     private: bool = False,
 ) -> None:
-    """Refuse columns of a table in two roles. ``private``: whether inputs and people are, too."""
+    """Refuse columns of a table in two roles. ``private``: whether inputs and people are private as well."""
     if len({*inputs}) < len(inputs) or not inputs:
         raise ValueError("inputs must be names of different columns.")
     if len({*outputs}) < len(outputs):
@@ -402,11 +404,14 @@ class Beside:
         What counts are counted over, (rows,), by the place of the outcome.
     weights : array, (rows,), optional
         Sample weights, positive; None: all rows count alike.
+    of_records : column, optional
+        Sample weights of private records, which are private too: for the vault alone.
 
     """
 
     exposures: Mapping[int, Array] = field(default_factory=dict)
     weights: Array | None = None
+    of_records: UserData = None
 
     @property
     def columns(self) -> Array | None:

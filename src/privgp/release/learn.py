@@ -245,7 +245,7 @@ def collect_functionals(
     """What was measured of every function, earlier measurements included, and the priors of their
     hyperparameters.
 
-    ``parts``: the measurement of each function. Where inputs are private, it tells first where records
+    ``parts``: the measurement of each function. Where inputs are private, it shows first where records
     are. ``inputs``: what the columns are, where they are not all numbers.
     """
     whole = plan.as_one

@@ -50,7 +50,7 @@ class Spending:
     """One measurement.
 
     ``batch``: of the people whose rows were measured, 0 for the first; ``fingerprint``: of these rows'
-    public part; ``rows``, ``people``: how many, the latter if they were told apart
+    public part; ``rows``, ``people``: how many, the latter if they were distinguished
     ``row_weights``: (rows,), the factor of every output in its sum, of many rows one for each of their
     cells; None: 1 for all
     ``guarantee``: what this measurement alone guarantees

@@ -16,7 +16,7 @@ from privgp.gp.priors import Hyperparameters, InputMap, Prior, prior_about
 from privgp.plan.bins.bins import Bins
 from privgp.plan.bins.counts import bin_functionals, counts_after_noise
 from privgp.plan.build import RANK_SHARES
-from privgp.plan.features import TOTAL_PRECISION, Features, feature_functionals, precision_of
+from privgp.plan.features import Features, feature_functionals, precision_of, total_precision
 from privgp.plan.inputs.inputs import Inputs, scale_widths
 from privgp.plan.labels import outcome_model
 from privgp.types import Array
@@ -123,7 +123,7 @@ class RecordsAtPoints:
 
 def masses_after_noise(features: Features, gram: Array, noise_std: float) -> tuple[Array, Array]:
     """The points, (points, inputs), and the masses that explain the noisy Gram matrix best."""
-    low, high, rows = features.low, features.high, features.rows
+    low, high, rows = features.low, features.high, features.prior_total
     rng = np.random.default_rng(0)
     points = spread_points(low, high, FIRST_POINTS, 5)
     phi, masses = features.at(points), np.full(FIRST_POINTS, rows / FIRST_POINTS)
@@ -144,7 +144,7 @@ def masses_after_noise(features: Features, gram: Array, noise_std: float) -> tup
             masses = _fit_masses(features, phi, gram, noise_std)
         kept = masses > LEAST_SHARE * rows
         points, phi, masses = points[kept], phi[kept], masses[kept]
-    return points, masses * (rows / masses.sum())
+    return points, masses if features.weighted else masses * (rows / masses.sum())
 
 
 def _fit_masses(features: Features, phi: Array, gram: Array, noise_std: float) -> Array:
@@ -152,7 +152,7 @@ def _fit_masses(features: Features, phi: Array, gram: Array, noise_std: float) -
     precision = precision_of(features, phi, noise_std)
     precision.flat[:: len(phi) + 1] *= 1.0 + 1e-9
     pulled = np.einsum("si,si->s", phi @ gram, phi) * (features.gram_weight / noise_std) ** 2
-    pulled += (TOTAL_PRECISION / noise_std) ** 2 * features.rows
+    pulled += total_precision(features, noise_std) * features.prior_total
     root = np.linalg.cholesky(precision)
     return np.asarray(nnls(root.T, np.linalg.solve(root, pulled), maxiter=30 * len(phi))[0])
 

@@ -49,7 +49,9 @@ def revoke_key(s: Served, who: Custodian, number: str) -> Row:
 
 
 @router.get("/events", response_model=list[shapes.Event])
-def events(s: Served, _: Custodian, before: Annotated[int, Query(ge=1)] = LAST) -> list[Row]:
+def events(
+    s: Served, _: Custodian, before: Annotated[int, Query(ge=1, le=LAST)] = LAST
+) -> list[Row]:
     """Sign-ins, keys, approvals, releases and downloads, the newest first: those ``before`` a number."""
     return s.store.events(before, MOST_EVENTS)
 
@@ -103,8 +105,8 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
             raise Refused(422, "Give either bounds or find_bounds.")
         asked = asked.with_bounds(asked.find_bounds.widest)
     asked.check(s.settings)
-    digest = asked.digest(s.settings)
-    s.store.check_new(asked.model_dump(mode="json"), digest)
+    digests = asked.digests(s.settings)
+    s.store.check_new(asked.model_dump(mode="json"), digests)
     with explain(ValueError):
         if asked.account is None:
             # The same public inputs are about the same people, who have one budget.
@@ -115,7 +117,7 @@ def add_dataset(s: Served, who: Custodian, asked: Declared) -> Row:
             _check_same_table(s, asked)
     if asked.find_bounds is not None:
         asked = s.work.find_bounds(asked)
-    s.store.add_dataset(asked.model_dump(mode="json"), digest)
+    s.store.add_dataset(asked.model_dump(mode="json"), digests)
     s.store.log(who, "dataset registered", asked.name)
     return _dataset(s, who, s.store.dataset(who, asked.name))
 
@@ -187,5 +189,5 @@ def _check_same_table(s: Service, asked: Declared) -> None:
     if (asked.epsilon, asked.delta) != (first.epsilon, first.delta):
         total = f"epsilon = {first.epsilon:g}, delta = {first.delta:g}"
         raise Refused(422, f"The budget of {first.name} is {total}.")
-    if asked.digest(s.settings) != first.digest(s.settings):
+    if asked.digests(s.settings)[0] != first.digests(s.settings)[0]:
         raise Refused(422, f"An account is shared by one table: that of {first.name} is another.")

@@ -31,6 +31,8 @@ SILENT: Any = dict.fromkeys(
     ("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False
 )
 
+SIGNS = {"string_pattern_mismatch": "This has a sign that is not allowed here"}
+
 
 def application(settings: Settings) -> FastAPI:
     """The server of these settings; its jobs run between startup and shutdown."""
@@ -96,7 +98,7 @@ def _ledger(request: Request, problem: Any) -> Response:
 def _invalid(request: Request, problem: Any) -> Response:
     """What is wrong and where, without the value."""
     told = [
-        f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}"
+        f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {SIGNS.get(each['type'], each['msg'])}"
         for each in problem.errors()[:3]
     ]
     return _error(request, 422, "; ".join(told)[:600])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -75,7 +76,7 @@ DatasetFields: Any = create_model("DatasetFields", __base__=Asked, **_fields_at(
 
 
 class KindAsked(Asked):
-    """What an input column is that is no number, or what two are together: a place."""
+    """What an input column is that is not a number, or what two are together: a place."""
 
     columns: Annotated[tuple[Column, ...], Field(min_length=1, max_length=2)]
     kind: Literal["number", "date", "category", "place", "periodic", "boolean"]
@@ -232,9 +233,12 @@ class Declared(DatasetFields):  # type: ignore[misc]
     def path(self, settings: Settings) -> Path:
         return settings.tables / self.table
 
-    def digest(self, settings: Settings) -> str:
-        """SHA-256 of the table."""
-        return hashlib.sha256(self.path(settings).read_bytes()).hexdigest()
+    def digests(self, settings: Settings) -> tuple[str, str]:
+        """SHA-256 of the table's lines, whatever their order and their ends, and of its bytes, which
+        earlier versions kept."""
+        content = self.path(settings).read_bytes()
+        lines = sorted(line for line in content.removeprefix(BOM_UTF8).splitlines() if line)
+        return hashlib.sha256(b"\n".join(lines)).hexdigest(), hashlib.sha256(content).hexdigest()
 
     @classmethod
     def from_store(cls, kept: Mapping[str, object]) -> Self:
@@ -362,10 +366,12 @@ class PredictAsked(Asked):
 
 
 class KeyAsked(Asked):
-    """A key. ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
+    """A key. ``name``: of whoever has it; ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
     with it at the OpenID Connect provider."""
 
-    name: Name
+    name: Annotated[
+        str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$")
+    ]
     role: Literal["custodian", "analyst"]
     datasets: Annotated[tuple[Name, ...], Field(max_length=1000)] = ()
     days: Annotated[int, Field(ge=1, le=3660)] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from fastapi import Body, Request, Response
@@ -15,6 +16,7 @@ from privgp.server.declared import PlanAsked, PredictAsked, ReleaseAsked, Title
 from privgp.server.errors import Refused, absent
 from privgp.server.service import Anybody, Custodian, Once, Served, Service, keep_table, new_router
 from privgp.server.store.functions import AnyAsked, PointsAsked
+from privgp.server.store.jobs import to_text
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import DONE, RUNNING, WAITING, Row, new_id
 from privgp.server.views import exports
@@ -35,24 +37,27 @@ def add_plan(s: Served, who: Anybody, name: str, asked: PlanAsked) -> Row:
 @router.get("/datasets/{name}/plans", response_model=list[shapes.PlanSummary])
 def plans(s: Served, who: Anybody, name: str) -> list[Row]:
     s.store.dataset(who, name)
-    return [_plan(s, row, short=True) for row in s.store.plans(name)]
+    left_after = s.work.account_of(name).forecast()
+    jobs = {job["asked"]: job for job in s.store.jobs_of(RELEASE, name)}
+    found = [(row, jobs.get(to_text({"plan": row["id"]}))) for row in s.store.plans(name)]
+    return [_plan(row, job, left_after, short=True) for row, job in found]
 
 
 @router.get("/plans/{number}", response_model=shapes.Plan)
 def plan(s: Served, who: Anybody, number: str) -> Row:
-    return _plan(s, s.store.plan(who, number))
+    return _plan_now(s, s.store.plan(who, number))
 
 
 @router.post("/plans/{number}/approve", response_model=shapes.PlanSummary)
 def approve(s: Served, who: Custodian, number: str) -> Row:
     """Allow the plan to be carried out; the approval is an entry of the ledger."""
-    return _plan(s, s.decide(who, number, approved=True), short=True)
+    return _plan_now(s, s.decide(who, number, approved=True), short=True)
 
 
 @router.post("/plans/{number}/reject", response_model=shapes.PlanSummary)
 def reject(s: Served, who: Custodian, number: str) -> Row:
     """Reject a plan, or withdraw its approval before it is carried out, or after that failed."""
-    return _plan(s, s.decide(who, number, approved=False), short=True)
+    return _plan_now(s, s.decide(who, number, approved=False), short=True)
 
 
 @router.post("/datasets/{name}/releases", status_code=202, response_model=shapes.Job)
@@ -63,13 +68,12 @@ def add_release(s: Served, who: Anybody, name: str, asked: ReleaseAsked, once: O
     row = s.store.plan(who, asked.plan)
     if row["dataset"] != name:
         raise absent()
-    known = s.store.has_job(who, RELEASE, once)
-    account = s.work.account_of(name)
-    if not known and s.work.fits(account, Guarantee.from_json(row["guarantee"])) is None:
+    left_after = s.work.account_of(name).forecast()
+    fits = left_after(Guarantee.from_json(row["guarantee"])) is not None
+    if not (fits or s.store.has_job(who, RELEASE, once)):
         raise Refused(
             409, "The plan does not fit into what is left of the budget; nothing was drawn."
         )
-    s.store.log(who, "release asked for", asked.plan)
     return s.start(who, RELEASE, name, {"plan": asked.plan}, once, asked.plan)
 
 
@@ -243,10 +247,20 @@ def _start_update(s: Service, who: Who, number: str, once: str, table: str, dige
     return s.start(who, UPDATE, row["dataset"], asked, once, number, digest)
 
 
-def _plan(s: Service, row: Row, *, short: bool = False) -> Row:
-    told = json.loads(row["told"])
-    left = s.work.fits(s.work.account_of(row["dataset"]), Guarantee.from_json(row["guarantee"]))
+def _plan_now(s: Service, row: Row, *, short: bool = False) -> Row:
     job = s.store.job_of(RELEASE, {"plan": row["id"]})
+    return _plan(row, job, s.work.account_of(row["dataset"]).forecast(), short=short)
+
+
+def _plan(
+    row: Row,
+    job: Row | None,
+    left_after: Callable[[Guarantee], float | None],
+    *,
+    short: bool = False,
+) -> Row:
+    """A plan as it stands: the job that carries it out, and what its release would leave."""
+    told, left = json.loads(row["told"]), left_after(Guarantee.from_json(row["guarantee"]))
     number, error = ("", "") if job is None else (job["id"], job["error"])
     after: Row = {"fits": left is not None, "left_after": left or 0.0, "job": number}
     after |= {"state": _plan_state(row, job), "comparison": len(told["options"]) > 1}

@@ -26,7 +26,7 @@ from privgp.server.store import tables
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row, new_id
 from privgp.server.store.store import Store
-from privgp.server.work import ABOUT_PLAN, Work, decision
+from privgp.server.work import ABOUT_PLAN, FUNCTION, PLAN, Work, decision
 
 ONCE = Header(alias="Idempotency-Key", min_length=8, max_length=100, pattern=r"^[A-Za-z0-9_-]+$")
 Once = Annotated[str, ONCE]
@@ -98,6 +98,11 @@ class Service:
         return self.store.plan(who, number)
 
     def start(self, who: Who, kind: str, dataset: str, asked: Row, retry: str, *told: str) -> Row:
+        """The job that was asked for. What would spend is written into the log: the plan of a release,
+        the release that is updated, the dataset of a function."""
+        if kind != PLAN:
+            about = dataset if kind == FUNCTION else told[0]
+            self.store.log(who, f"{kind} asked for", about)
         digest = hashlib.sha256(json.dumps([kind, dataset, *told]).encode("utf-8")).hexdigest()
         most = self.settings.max_jobs_per_key
         once: Row = {"retry": retry, "digest": digest, "max_jobs_per_key": most}

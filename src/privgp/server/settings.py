@@ -160,7 +160,7 @@ class Settings(BaseSettings):
         return self.data / "states"
 
     def create_folders(self) -> None:
-        """Make the folders and the ledger in them, which nobody but the server's user may open, whatever
+        """Make the folders and the ledger in them, which only the server's user may open, whatever
         the umask is."""
         for folder in (self.data, self.tables, self.states):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -187,7 +187,7 @@ def hold_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def new_private_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file that nobody but the server's user may read, whatever the umask is. It is gone if the
+    """A new file that only the server's user may read, whatever the umask is. It is gone if the
     body fails."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         os.fchmod(file.fileno(), 0o600)

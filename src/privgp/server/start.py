@@ -142,4 +142,4 @@ def _register_demo(made: FastAPI, settings: Settings) -> None:
     outputs = pl.Series(declared.title, people.target)
     table.select(declared.inputs).with_columns(outputs).write_csv(path)
     service.work.ledger.open(declared.name, declared.epsilon, declared.delta)
-    service.store.add_dataset(declared.model_dump(mode="json"), declared.digest(settings))
+    service.store.add_dataset(declared.model_dump(mode="json"), declared.digests(settings))

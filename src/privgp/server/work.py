@@ -18,7 +18,6 @@ from sklearn.base import clone
 
 from privgp.ledger.account import Account
 from privgp.ledger.chain import APPROVAL, Entry, digest
-from privgp.ledger.filter import Spent
 from privgp.ledger.ledger import Ledger
 from privgp.models.bounds import private_bounds
 from privgp.models.load import estimator_for, pack_model, unpack_model
@@ -97,12 +96,6 @@ class Work:
     def account_of(self, dataset: str) -> Account:
         """The account that releases of a dataset are charged to."""
         return self.ledger.account(self.declaration_of(dataset).payer)
-
-    def fits(self, account: Account, guarantee: Guarantee) -> float | None:
-        """The epsilon that would be left after a charge; None if it does not fit."""
-        entries, budget = account.entries(), account.opened().budget
-        after = budget.after(entries[-1].spent if entries else Spent(), guarantee)
-        return None if after is None else budget.left(after[1])
 
     def find_bounds(self, asked: Declared) -> Declared:
         """The same dataset with bounds, which cost a part of its budget: charge, draw, store. The first

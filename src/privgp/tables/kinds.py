@@ -40,7 +40,7 @@ class Number:
     name_count: ClassVar[int] = 1  # how many columns of a table it is made of
     width: ClassVar[int] = 1
     scales: ClassVar[int] = 1  # how many lengthscales its coordinates have, each as many
-    ranked: ClassVar[bool] = True  # whether its ranks may tell more than its values
+    ranked: ClassVar[bool] = True  # whether its ranks may hold more information than its values
     ticks: ClassVar[str | tuple[str, ...] | None] = None
     holds: ClassVar[str] = "numbers"
     picture_order: ClassVar[tuple[int, ...]] = (0,)  # the order of its numbers in pictures
@@ -81,7 +81,7 @@ class Number:
 
     @property
     def has_round_bounds(self) -> bool:
-        """Whether the declared bounds look so, and not read off the data."""
+        """Whether the declared bounds look so, and not read from the data."""
         return all(are_round(*pair) for pair in self.bounds)
 
     def domain(self) -> Array:
@@ -478,7 +478,7 @@ class Place(Number):
         return np.column_stack([low - pad, high + pad])
 
     def _lattice(self) -> Array:
-        """Places all over the declared bounds, each of which is on the earth, (places, 2)."""
+        """Places over the whole declared bounds, each of which is on the earth, (places, 2)."""
         turn = np.inf if self.crs is not None else 360.0  # beyond it come the same longitudes
         corners = [np.linspace(low, min(high, low + turn), EDGE) for low, high in self.bounds]
         lattice = np.stack([each.ravel() for each in np.meshgrid(*corners)], axis=1)
@@ -562,7 +562,7 @@ class FlatPlace(Place):
         return f"places in a rectangle of {sides[0]:.4g} by {sides[1]:.4g} km"
 
 
-# What columns are said to be, as ``columns`` of a model has it: ("lat", "lon") is a place.
+# What columns are declared to be, as ``columns`` of a model has it: ("lat", "lon") is a place.
 ColumnKinds = Mapping[str | tuple[str, ...], str | tuple[str, object]]
 Column = Number | Boolean | Date | Periodic | Category | Place | FlatPlace
 KINDS: dict[str, type[Column]] = {
@@ -634,7 +634,7 @@ READINGS: tuple[Callable[[float], float], ...] = (
 
 
 def are_round(low: float, high: float) -> bool:
-    """Whether both bounds look declared, and not read off the data.
+    """Whether both bounds look declared, and not read from the data.
 
     They have at most three digits where their width has its first three: 61 and 198, not 61.4
     and 198.4; also in other units, or if the upper one is the last of this many whole numbers. It

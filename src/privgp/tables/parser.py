@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LONGEST = 2**24  # characters of a record: more of them hang on a quote that nobody closed
 UTF_8 = ("utf-8", "utf-8-sig")
 MARK = "\ufeff"  # of the byte order, which the parser skips once
-SAVE_AS = "save it as CSV UTF-8, or state its encoding with `encoding` where it can be given."
+SAVE_AS = "save it as CSV UTF-8, or state its encoding where it can be given."
 QUOTES = "write the field in double quotes, and every double quote in it twice"
 
 Read = TypeVar("Read")

@@ -22,7 +22,7 @@ SINCE_1970 = {"seconds": 1, "milliseconds": 1000}  # words for a date format: ho
 
 @dataclass(frozen=True)
 class Form:
-    """How a CSV file is said to be written; None: as its header, or its public cells, show."""
+    """The declared format of a CSV file; None: as its header, or its public cells, show."""
 
     delimiter: str | None = None
     decimal_comma: bool | None = None
@@ -99,7 +99,7 @@ def open_source(path: Path, form: Form | None = None, public: Sequence[str] = ()
     path
         A CSV file, possibly compressed, or a Parquet file.
     form
-        How it is said to be written.
+        Its declared format.
     public
         Columns that may be looked at to see how numbers are written.
 

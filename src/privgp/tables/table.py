@@ -68,7 +68,7 @@ class Table:
         Returns
         -------
         Table or None
-            None if there are no columns that could be told apart by kind.
+            None if there are no columns that could be distinguished by kind.
 
         """
         given = given if isinstance(given, Table) else in_memory(given)

@@ -26,6 +26,7 @@ from privgp.vault.labels import shares_about_even, shares_of_each, values_of
 from privgp.vault.validate import (
     check_output_columns,
     check_outputs,
+    check_private_weights,
     clip_inputs,
     clip_outputs,
     person_ids,
@@ -294,23 +295,25 @@ def _over_bins(
 def _records(
     strategy: Bins | Features, data: UserData, bounds: Pair
 ) -> tuple[Array, Array, Array | None]:
-    """Inputs within the domain, outputs in [-1, 1] or places of labels among the classes, and the
-    weights of records of people."""
-    X, y, *whose = data
+    """Inputs within the domain, outputs in [-1, 1] or places of labels among the classes, and what records
+    count by: their own weights, and one over the number of records of their person."""
+    X, y, *more = data
     inputs = clip_inputs(X, strategy.low, strategy.high)
-    if len(whose) != int(strategy.whole_people):
-        raise ValueError("groups go with a measurement of people, and with no other.")
+    whose = more[: int(strategy.whole_people)]
+    if len(more) != int(strategy.whole_people) + int(strategy.weighted):
+        raise ValueError("groups and weights go with a measurement of them, and with no other.")
+    own = check_private_weights(more[-1], len(inputs)) if strategy.weighted else None
     if not whose:
         u = _outcomes(strategy, y, strategy.rows, bounds)
         if len(inputs) != len(u):
             raise ValueError("X and y must have one row for each record.")
-        return inputs, u, None
+        return inputs, u, own
     u = _outcomes(strategy, y, len(inputs), bounds)
     people = person_ids(whose[0], len(inputs))
     if people is None or int(people.max(initial=-1)) + 1 != strategy.rows:
         raise ValueError("groups must name as many people as were planned for.")
     kept, weights = shares(people, strategy.most_records)
-    return inputs[kept], u[kept], weights
+    return inputs[kept], u[kept], weights if own is None else weights * own[kept]
 
 
 def _outcomes(strategy: Bins | Features, y: Column, rows: int, bounds: Pair) -> Array:

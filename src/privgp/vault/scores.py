@@ -60,7 +60,7 @@ def check_questions(X: Table) -> Questions:
     Raises
     ------
     ValueError
-        It is no table of finite numbers and texts; the sentence quotes nothing.
+        It is not a table of finite numbers and texts; the sentence quotes nothing.
 
     """
     try:
@@ -314,7 +314,7 @@ def record_losses(y: UserData, predictions: object, loss: Loss) -> Array:
     """Every record's loss, clipped to the bounds and scaled to [0, 1]; (records,). Private.
 
     Each is made of its own output and prediction, a given function being called with one record
-    at a time. What is no number counts as the largest loss.
+    at a time. What is not a number counts as the largest loss.
     """
     each = _one_value_each(predictions, len(y), several=callable(loss.kind))
     if loss.kind == "accuracy":

@@ -28,6 +28,7 @@ NOBODY = (
     "groups contain missing values, or texts such as NA or - in their place: every row needs an "
     "identifier."
 )
+WEIGHTS = "sample_weight must be one finite number for each row of X."
 TOO_LARGE = (
     "groups hold numbers too large for floats to distinguish: give them as whole numbers or text."
 )
@@ -75,6 +76,26 @@ def check_outputs(y: Column, rows: int) -> Array:
 def seal_outputs(y: UserData, rows: int) -> Sealed:
     """The same, on the way to the vault's other functions."""
     return Sealed(check_outputs(y, rows), rows)
+
+
+def seal_weights(data: Sealed, weights: Column, most: float) -> Sealed:
+    """Private records with a private weight each, as ``measure`` takes them: larger ones than ``most`` are
+    lowered to it, negative ones are 0, and then divided by it."""
+    held = unseal(data)
+    try:
+        values = numbers(column(unseal(weights))[0])
+    except (LookupError, TypeError, ValueError, OverflowError):
+        raise ValueError(WEIGHTS) from None
+    if len(values) != data.rows or not np.all(np.isfinite(values)):
+        raise ValueError(WEIGHTS)
+    return Sealed((*held, np.clip(values, 0.0, most) / most), data.rows)
+
+
+def check_private_weights(weights: Array, rows: int) -> Array:
+    """Weights of private records, (rows,), each between 0 and 1."""
+    if weights.shape != (rows,) or not np.all((weights >= 0.0) & (weights <= 1.0)):
+        raise ValueError(WEIGHTS)
+    return weights
 
 
 def seal_inputs(X: Table, columns: int) -> Sealed:
@@ -206,7 +227,7 @@ def column_labels(cells: list[object]) -> NDArray[np.str_]:
 
 
 def identities(groups: Column | None) -> Callable[[int], object]:
-    """From the place of a row to what its person is told apart by.
+    """From the place of a row to what its person is distinguished by.
 
     Parameters
     ----------
@@ -436,7 +457,7 @@ def person_codes(groups: Column | None, rows: int) -> Integers:
 
 
 def _code(person: Any) -> int:
-    """The whole number that a person is told apart by, or a hash of a text or of another identifier."""
+    """The whole number that a person is distinguished by, or a hash of a text or of another identifier."""
     digits = person.removeprefix("-") if isinstance(person, str) else ""
     whole = digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
     if whole and person == str(int(person)):

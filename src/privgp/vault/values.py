@@ -113,7 +113,7 @@ def number(value: object) -> float:
     Raises
     ------
     TypeError
-        It is no number: texts and durations are none.
+        It is not a number: texts and durations are none.
     OverflowError
         It is too large.
 
@@ -146,7 +146,7 @@ def numbers(values: Iterable[object]) -> Array:
 
 
 def label(value: object) -> tuple[str, Any] | None:
-    """The kind and the value that a label is compared by; None if it is no label.
+    """The kind and the value that a label is compared by; None if it is not a label.
 
     Equal are numbers of one exact value (1, 1.0, True, Decimal(1)), and texts of the same
     characters.
@@ -301,7 +301,7 @@ def has_no_value(value: object) -> bool:
 def differ(labels: Any, predictions: Any) -> Array:
     """1 where a label is not its prediction, else 0; (records,).
 
-    A prediction that is no label is wrong. Arrays of one kind are compared at once: no entry is
+    A prediction that is not a label is wrong. Arrays of one kind are compared at once: no entry is
     changed for it.
     """
     both = is_plain(labels) and is_plain(predictions)

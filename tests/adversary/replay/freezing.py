@@ -1,6 +1,6 @@
 """A run in which nothing is random: the noise, the clock, names of files and keys are constants.
 
-The first run of a pair records what it releases: its exact numbers plus a constant in the place of the
+The first run of a pair records what it releases: its exact numbers plus a constant instead of the
 noise. The second run, on a neighbouring dataset, releases the same numbers whatever its own are. So
 everything that is computed from released numbers alone is the same in both, to the last bit.
 """

@@ -209,7 +209,7 @@ def charged(y: Any, folder: Path) -> Any:
 
 
 def refused(model: Any, *cells: Any) -> Estimator:
-    """An output that is no number: what is said does not depend on what it is."""
+    """An output that is not a number: what is said does not depend on what it is."""
     outputs = [[0.5] * (len(FEW) - 1) + [cell] for cell in cells]
     return Estimator(
         lambda y, _: clone(model).fit(FEW, y), lambda: (outputs[0], outputs[1]), refused=True

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import planned
 from tests.adversary.replay.command import COMMANDS
 from tests.adversary.replay.leaks import DRAWN, WARNED, missed
 from tests.adversary.replay.leaving import differing
@@ -46,7 +47,9 @@ class Pair:
         row = ENTRIES[entry][name]
         self.entry, self.name, self.row, self.folder = entry, name, row, folder
         self.datasets = row.neighbours()
+        planned.forget()
         self.first = run(row, self.datasets[0], folder)
+        planned.forget()
         self.second = run(row, self.datasets[1], folder, self.first.draws)
 
     def with_leaks(self) -> tuple[Run, int]:

@@ -1,4 +1,4 @@
-"""A table in a database in the place of a file: the release of the library, and what is refused."""
+"""A table in a database instead of a file: the release of the library, and what is refused."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_predictions_at_the_custodians_own_table_hold_none_of_its_cells(
     assert done.err.startswith(f"Warning: {out} holds predictions alone, in the order of the rows")
     assert done.err.count("\n") == 1
     found = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
-    assert found.columns == ["mean", "std", "low", "high", "simulation"]
+    assert found.columns == ["mean", "std", "low", "high", "near_data", "simulation"]
     expected = privgp.load(published).predict(people_table().select("age"))
     assert np.allclose(found["mean"].to_numpy(), expected, rtol=1e-9)
     # nor does the picture show where they lie
@@ -84,7 +84,7 @@ def test_columns_are_kept_where_that_is_asked_for(published: Path, tmp_path: Pat
     data, out = published.with_name("visits.csv"), tmp_path / "p.csv"
     done = run("predict", published, data, "-o", out, "--keep", "--json")
     assert done.code == 0, done
-    predicted = ["mean", "std", "low", "high", "simulation"]
+    predicted = ["mean", "std", "low", "high", "near_data", "simulation"]
     assert pl.read_csv(out).columns == ["person", "age", "bmi", *predicted]
     assert json.loads(done.out)["columns"] == ["person", "age", "bmi", *predicted]
     (warning,) = json.loads(done.out)["warnings"]

@@ -68,6 +68,18 @@ def test_pullback_is_the_gradient(kernel, square):
     assert_allclose(pull(G), np.array(numeric).reshape(-1), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_weights_are_carried_as_by_the_whole_matrix(kernel, monkeypatch):
+    """Also where the rows come in parts, and parts of these."""
+    X, Z = points(3)
+    weights = np.random.default_rng(4).standard_normal((len(Z), 3))
+    expected = evaluate(kernel, X, Z) @ weights
+    assert_allclose(kernels.carry(kernel, X, Z, weights), expected, rtol=1e-12, atol=1e-12)
+    monkeypatch.setattr(kernels, "CARRIED_ROWS", 4)
+    monkeypatch.setattr(kernels, "CACHED_ENTRIES", 3 * len(Z))
+    assert_allclose(kernels.carry(kernel, X, Z, weights), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_blocks_make_no_difference(monkeypatch):
     X, Z = points(3)
     kernel = Matern([1.0, 2.0, 3.0], nu=2.5)

@@ -92,7 +92,7 @@ def test_a_file_is_all_that_an_update_needs(law, learned, tmp_path):
     model = fitted(mechanism=law, **how)
     if not learned:
         model.update(*batch(1))
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         model.save(tmp_path / "one.privgp")
     again = load(tmp_path / "one.privgp").set_params(random_state=0)
     steps = [lambda m: m.update(*batch(2)), lambda m: m.refine(*batch(0), 0.5, 1e-5)]
@@ -101,7 +101,7 @@ def test_a_file_is_all_that_an_update_needs(law, learned, tmp_path):
         step(again)
         assert_array_equal(again.plan_.strategy.matrix, model.plan_.strategy.matrix)
         assert_array_equal(again.predict(PLACES), model.predict(PLACES))
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         again.save(tmp_path / "two.privgp")
     last = load(tmp_path / "two.privgp")
     assert_array_equal(last.predict(PLACES), model.predict(PLACES))
@@ -136,7 +136,7 @@ def test_measured_with_both_noise_distributions(tmp_path):
     counts = [len(each.values) for each in model.measurements_]
     assert_array_equal(flags, np.repeat([True, False], counts))
     assert (model.guarantee_.epsilon, model.guarantee_.delta) == (1.0, 1e-5)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         model.save(tmp_path / "both.privgp")
     assert_array_equal(load(tmp_path / "both.privgp").predict(PLACES), model.predict(PLACES))
 
@@ -237,7 +237,7 @@ def test_a_certificate_that_says_more_than_was_promised_is_refused(told):
 def test_parameters_that_released_numbers_rest_on_stay(changed, tmp_path):
     """Refused before anything is drawn, also of a loaded model."""
     model = fitted(None)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         model.save(tmp_path / "one.privgp")
     for each in (model, load(tmp_path / "one.privgp")):
         each.set_params(**changed)

@@ -40,7 +40,7 @@ def test_the_promise_is_the_total_and_the_chosen_model_keeps_it(method, tmp_path
     assert_array_equal(mean, model.predict(X))
     assert std.shape == (40,)
     assert found.score(X, y) == model.score(X, y)
-    with pytest.warns(UserWarning, match="contains inputs"):
+    with pytest.warns(UserWarning, match="contains the inputs"):
         model.save(tmp_path / "chosen.privgp")
     loaded = load(tmp_path / "chosen.privgp")
     assert loaded.guarantee_ == promise

@@ -190,7 +190,7 @@ class Fitted(Protocol):
 
 
 def as_table(names: Sequence[str] | None, X: Rows) -> Rows:
-    """Rows under the names that a model knows its inputs by, if any."""
+    """Rows under the names of a model's inputs, if any."""
     # without orient, a square array would be read by columns
     if isinstance(X, pl.DataFrame):
         return X.to_numpy() if names is None else X.rename(dict(zip(X.columns, names, strict=True)))

@@ -273,7 +273,7 @@ class Described(ReleaseOptions):
 
     @property
     def is_written_otherwise(self) -> bool:
-        """Whether a CSV file is said to be written otherwise than usual."""
+        """Whether a CSV file is declared to have an unusual format."""
         said = self.encoding, self.date_format
         return self.delimiter not in (None, ",") or bool(self.decimal_comma) or any(said)
 

@@ -14,20 +14,20 @@ import numpy as np
 import polars as pl
 
 from privgp.command.errors import Refusal
-from privgp.command.io.columns import as_table, in_blocks, refuse_questions
+from privgp.command.io.columns import in_blocks, refuse_questions
 from privgp.command.io.files import open_own, suffix_of, write_json, write_text
 from privgp.command.io.kernel_text import write_kernel
 from privgp.command.io.results import write_certificate
 from privgp.command.io.screen import Step
 from privgp.models.load import estimator_for, load
 from privgp.models.published import Published
-from privgp.models.rows.tables import rows_at
 from privgp.plan.inputs.inputs import narrow_kernel
 from privgp.plan.plan import Plan, load_plan
 from privgp.privacy.guarantee import Guarantee
 from privgp.release.certificate import certificate, plan_page, plan_statement
 from privgp.release.certificate.wording import output_title
 from privgp.release.parts import describe_spendings
+from privgp.release.queries.quantities import NEAR_DATA
 from privgp.release.release import Release
 from privgp.tables.parser import list_names
 from privgp.types import Array
@@ -203,7 +203,7 @@ class Answers:
         self, X: pl.DataFrame, step: Step, coverage: float, observation: bool, simultaneous: bool
     ) -> dict[str, Array]:
         """The columns by name, by blocks of rows, so that any number fits into memory; all rows in one
-        block where intervals hold the function at all of them at once."""
+        block where intervals contain the function at all of them at once."""
         size, parts = max(X.height, 1) if simultaneous else BLOCK, []
         asked: Any = {"observation": observation, "simultaneous": simultaneous}
         for rows in in_blocks(self.release.names, X, size, step, "Predicting row"):
@@ -217,18 +217,6 @@ class Answers:
         if not np.all(np.isfinite(numbers)):
             raise Refusal("Some rows are too far away: their predictions would overflow.")
         return columns
-
-    def near_data(self, X: pl.DataFrame) -> dict[str, Array]:
-        """The column ``near_data``, 1 where a public input is nearby and 0 elsewhere; none where inputs are
-        private or few."""
-        from privgp.pictures.maps import near_inputs
-
-        if self.release.parameters.x_bounds is not None:
-            return {}
-        known = self.release.parts[0].functionals.nodes
-        rows = rows_at(self.model, as_table(self.release.names, X))
-        near = near_inputs(known, rows)
-        return {} if near is None else {"near_data": near}
 
     def plot(self, observation: bool, points: pl.DataFrame | None = None) -> Figure:
         with refuse_questions():
@@ -267,10 +255,13 @@ class Answers:
         if self.release.output_names is None:
             return dict(columns)
         held: dict[str, list[str]] = {}
+        shared = {name: column for name, column in columns.items() if name == NEAR_DATA}
         for name, written in columns.items():
+            if name in shared:
+                continue
             prefix = next(each for _, each in self.outcomes if name.startswith(each))
             held.setdefault(name.removeprefix(prefix), []).append(written)
-        return held
+        return {**held, **shared}
 
     def describe_fit(self) -> list[str]:
         """What was learned of every outcome."""

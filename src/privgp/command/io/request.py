@@ -14,6 +14,7 @@ from privgp.command.errors import Failure, Refusal, plural, refusal, refuse_on
 from privgp.command.io.axes import read_targets
 from privgp.command.io.columns import (
     check_decimals,
+    output_column,
     private_columns,
     private_table,
     refuse_questions,
@@ -35,7 +36,7 @@ from privgp.plan.plan import Plan, budget_advice, load_plan, output_columns
 from privgp.privacy.budget import check_budget
 from privgp.question.outcomes import BY_LIKELIHOOD, POINTS, Label, Presence
 from privgp.question.parameters import check_values
-from privgp.question.rules import check_column_roles
+from privgp.question.rules import GIVEN, check_column_roles
 from privgp.tables.cells import TEXTS, identifiers, input_columns, null_words
 from privgp.tables.kinds import LATITUDES, LONGITUDES, ColumnKinds
 from privgp.tables.parser import list_names
@@ -105,11 +106,17 @@ class Readable(Described):
         found: dict[str, Array] = {}
         for option, argument in ASIDE.items():
             name = getattr(self, option)
-            if name is not None and self.address is None:
+            if name is not None and self.address is None and not self.inputs_are_private:
                 frame = self._load_columns([name])
                 read = input_columns(frame, [name], self.source)
                 found[argument] = read.to_numpy()[:, 0].astype(np.float64)
         return found
+
+    def private_weights(self) -> Array | None:
+        """The weights of private records, read by the vault, if a column of them is named."""
+        if self.weights is None or not self.inputs_are_private:
+            return None
+        return output_column(self._load_columns([self.weights]), self.weights, self.source)
 
     def _load_columns(self, wanted: list[str]) -> pl.DataFrame:
         """These columns, every line checked; without the rows where one that is used has no value, if
@@ -213,6 +220,8 @@ class Request(Readable):
             check_budget(self.epsilon, self.delta, pure=self.mechanism != "gaussian")
             check_values(given)
             bounds = {"x_bounds": self.x_bounds or None, "y_bounds": self.bounds}
+            if self.weights is not None and self.inputs_are_private and self.max_weight is None:
+                given["sample_weight"] = GIVEN
             outcome.check_rules({**given, **bounds})
             roles = self.groups, self.exposure, self.weights
             check_column_roles(*names, *roles, private=self.inputs_are_private)
@@ -236,7 +245,7 @@ class Request(Readable):
             raise Refusal("--scheduler must be an address such as tcp://host:8786.")
         if self.address is not None and (self.missing == "drop" or self.is_written_otherwise):
             raise Refusal(
-                "A table in a database is taken as it is: make a view of it in the place of --missing drop, "
+                "A table in a database is taken as it is: make a view of it instead of --missing drop, "
                 "--delimiter, --encoding, --date-format or --decimal-comma."
             )
         if self.is_many and self.is_written_otherwise:
@@ -275,7 +284,7 @@ class Request(Readable):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRequest(Request):
-    """What a plan or a release was made for, in the place of options.
+    """What a plan or a release was made for, instead of options.
 
     Attributes
     ----------

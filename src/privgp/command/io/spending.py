@@ -54,14 +54,17 @@ def prepare_release(request: Request, path: Path, step: Step) -> Measure:
     if request.in_parts:
         return _prepare_in_parts(request, path, step)
     X, people, y = request.all_columns()
-    model, exposures = request.model(), request.exposures()
+    model, exposures, weights = request.model(), request.exposures(), request.private_weights()
+    simulated = exposures if weights is None else {"sample_weight": np.ones(X.height)}
     step("Planning and rehearsing")
     rows = X.height if request.inputs_are_private else X
     plan = request.plan or request.with_column_names(make_plan(model, rows, people, exposures))
-    rehearse(model, X, people, path, plan, request.plan_path, exposures)
+    rehearse(model, X, people, path, plan, request.plan_path, simulated)
 
     def measure() -> Published:
         request.source.files.refuse_changes()
+        if weights is not None:  # of private records, which have no exposures
+            return model.fit(X, y, groups=people, plan=plan, sample_weight=weights)  # type: ignore[no-any-return]
         fitted: Published = model.fit(X, y, groups=people, plan=plan, **exposures)
         return fitted
 
@@ -262,6 +265,6 @@ def _measure(
     exposures: Mapping[str, Array],
 ) -> None:
     """New people's rows, or the same again with a further budget."""
-    rows = as_table(model._released.names, X)  # under the names that the model knows
+    rows = as_table(model._released.names, X)  # under the model's names
     aside = Aside(exposures.get("exposure"), exposures.get("sample_weight"))
     measure_further(model, rows, y, people, model._beside(aside, row_count(rows)), further)

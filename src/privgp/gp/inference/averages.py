@@ -279,7 +279,7 @@ def _close_together(points: Array, places: Integers, kept: Sequence[int], most: 
             joined = joined * parts + np.minimum(column * parts, parts - 1).astype(np.int64)
         return np.unique(joined, return_inverse=True)[1]
 
-    # this many parts that cells cannot be told apart by one number any more are never needed
+    # this many parts that cells cannot be distinguished by one number any more are never needed
     finest = int(
         2.0 ** (60.0 / max(len(free), 1)) / (fixed.max() + 1.0) ** (1.0 / max(len(free), 1))
     )

@@ -97,7 +97,7 @@ class Conditioned:
 
     Attributes
     ----------
-    factor, solved : as in ``Fit``, of the numbers that stand for the measured ones
+    factor, solved : as in ``Fit``, of the numbers that represent the measured ones
     log_evidence : log evidence of these numbers
     normal : the log evidence if all noise were normal
     noise_variances : (measured,), of the noise for privacy on these numbers

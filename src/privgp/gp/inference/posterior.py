@@ -13,13 +13,13 @@ from scipy.special import ndtr, ndtri
 
 from privgp.gp.changes import values
 from privgp.gp.inference.evidence import condition
-from privgp.gp.kernels.evaluate import constant_variance, diagonal, evaluate
+from privgp.gp.kernels.evaluate import carry, constant_variance, diagonal, evaluate
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array
 
 BLOCK_ENTRIES = 2**21
-MOST_KEPT = 2**16  # moments that are kept for the next question
+MOST_KEPT = 2**17  # moments that are kept for the next question
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,24 @@ class Component:
             out += values(self.model.changes, X) @ (self._heights @ weights)
         return np.asarray(out)
 
-    def moments(self, X: Array, smooth: Array) -> tuple[Array, Array]:
-        """Mean and variance of f at the rows of X, (rows,) each, given k(x, Z) without the changes."""
-        half, changes = self.carry(X, smooth, self.half.T), self.model.changes
+    @cached_property
+    def weights(self) -> Array:
+        """What k(x, Z) is multiplied with for the variance and, last, the mean, (nodes, measured + 1)."""
+        return np.column_stack([self.half.T, self.mean_weights])
+
+    def moments(self, X: Array, carried: Array) -> tuple[Array, Array]:
+        """Mean and variance of f at the rows of X, (rows,) each; ``carried``: k(x, Z) without the changes
+        times ``weights``."""
+        changes = self.model.changes
         left: Array | float | None = self._variance
         if left is None:
             left = diagonal(self.model.kernel, self.model.input_map(X))
         if changes:
             own = values(changes, X)
             left = left + np.einsum("ij,ij->i", own, own)
-        variances = np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0)
-        return self.carry(X, smooth, self.mean_weights), variances
+            carried = carried + own @ (self._heights @ self.weights)
+        half, mean = carried[:, :-1], carried[:, -1]
+        return mean, np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0)
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,14 @@ class Posterior:
 
     @cached_property
     def _of_one_kernel(self) -> list[list[int]]:
-        return of_one_kernel([c.model for c in self.components])
+        """The places of the components, grouped by kernel, map and nodes."""
+        nodes = [id(c.nodes) for c in self.components]
+        groups = of_one_kernel([c.model for c in self.components])
+        return [
+            [i for i in places if nodes[i] == one]
+            for places in groups
+            for one in dict.fromkeys(nodes[i] for i in places)
+        ]
 
     def blocks(self, X: Array) -> Iterator[slice]:
         """Rows of X, as many at a time as memory is for."""
@@ -126,18 +140,22 @@ class Posterior:
         mapped: dict[object, tuple[Array, Array]] = {}
         smooth = np.empty((0, 0))
         for places in self._of_one_kernel:
-            nodes = None
-            for i in places:
-                c = self.components[i]
-                if c.nodes is not nodes:
-                    nodes, map_ = c.nodes, c.model.input_map
-                    key = id(nodes), map_.key
-                    if key not in mapped:
-                        mapped[key] = map_(X), map_(nodes)
-                    if smooth.shape != (len(X), len(nodes)):
-                        smooth = np.empty((len(X), len(nodes)))
-                    evaluate(c.model.kernel, *mapped[key], out=smooth)
-                yield i, c, smooth
+            first = self.components[places[0]]
+            if smooth.shape != (len(X), len(first.nodes)):
+                smooth = np.empty((len(X), len(first.nodes)))
+            evaluate(first.model.kernel, *_mapped(first, X, mapped), out=smooth)
+            yield from ((i, self.components[i], smooth) for i in places)
+
+    def _carried(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
+        """Every component with its place and k(x, Z) without its changes times its weights, computed
+        once for those of one kernel."""
+        mapped: dict[object, tuple[Array, Array]] = {}
+        for places in self._of_one_kernel:
+            group = [self.components[i] for i in places]
+            weights = np.hstack([c.weights for c in group])
+            carried = carry(group[0].model.kernel, *_mapped(group[0], X, mapped), weights)
+            ends = np.cumsum([c.weights.shape[1] for c in group])[:-1]
+            yield from zip(places, group, np.hsplit(carried, ends), strict=True)
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Means and variances at the rows of X under every component, (components, rows). The last few
@@ -146,8 +164,8 @@ class Posterior:
         if known is not None and np.array_equal(known, X):
             return cast(tuple[Array, Array], kept)
         means, variances = np.empty((2, len(self.components), len(X)))
-        for i, c, smooth in self.covariances(X):
-            means[i], variances[i] = c.moments(X, smooth)
+        for i, c, carried in self._carried(X):
+            means[i], variances[i] = c.moments(X, carried)
         if means.size <= MOST_KEPT:
             self.__dict__["_last"] = X.copy(), (means, variances)
         return means, variances
@@ -203,6 +221,17 @@ class Posterior:
             half = cross @ c.half.T
             square += c.model.weight * (c.model.covariance(X) - half @ half.T + np.outer(m, m))
         return released, square - np.outer(mean, mean)
+
+
+def _mapped(
+    c: Component, X: Array, known: dict[object, tuple[Array, Array]]
+) -> tuple[Array, Array]:
+    """The rows of X and the nodes as the kernel of a component takes them; ``known``: by nodes and map."""
+    map_ = c.model.input_map
+    key = id(c.nodes), map_.key
+    if key not in known:
+        known[key] = map_(X), map_(c.nodes)
+    return known[key]
 
 
 def posterior(
@@ -322,7 +351,7 @@ class Mixture:
         out = np.array([self._find(first + level * inside, *ends) for level in levels])
         if np.all(inside > LEAST_INSIDE):
             return out
-        # where next to nothing of the mixture lies inside, rounding would decide
+        # where almost no part of the mixture lies inside, rounding would decide
         return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
 
     def above_within(self, value: float, low: float, high: float) -> Array:

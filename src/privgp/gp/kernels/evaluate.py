@@ -92,6 +92,7 @@ ByRows = Callable[[slice], Value]
 BLOCK_ENTRIES = 2**21
 STEP = 1e-5  # of the logarithm of a hyperparameter, for derivatives by differences
 CACHED_ENTRIES = 2**15  # several arrays of this many numbers stay in the processor's cache
+CARRIED_ROWS = 256  # multiplied at a time
 
 
 def check_kernel(kernel: object, inputs: int) -> None:
@@ -183,17 +184,44 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None, out: Array | None
     """
     shape = len(X), len(X if Z is None else Z)
     out = np.empty(shape) if out is None else out
-    at = fold(
-        kernel,
-        lambda leaf: _leaf_by_rows(leaf, X, Z),
-        partial(_join, operator.iadd),
-        partial(_join, operator.imul),
-    )
+    at = _by_rows(kernel, X, Z)
     for rows in _cache_blocks(out):
         out[rows] = at(rows)
     if Z is None:
         np.fill_diagonal(out, diagonal(kernel, X))
     return out
+
+
+def carry(kernel: Kernel, X: Array, Z: Array, weights: Array) -> Array:
+    """``k(X, Z) weights``, (rows of X, columns of weights), without the matrix in between.
+
+    Its rows are multiplied while they are in the processor's cache, a few hundred at a time, so that
+    wide weights are not taken to it anew for every few rows.
+
+    Parameters
+    ----------
+    kernel
+        Any, without noise.
+    X, Z
+        (rows, columns)
+    weights
+        (rows of Z, some)
+
+    """
+    out, at = np.empty((len(X), weights.shape[1])), _by_rows(kernel, X, Z)
+    for first in range(0, len(X), CARRIED_ROWS):
+        block = np.empty((min(CARRIED_ROWS, len(X) - first), len(Z)))
+        for rows in _cache_blocks(block):
+            block[rows] = at(slice(first + rows.start, first + min(rows.stop, len(block))))
+        np.matmul(block, weights, out=out[first : first + len(block)])
+    return out
+
+
+def _by_rows(kernel: Kernel, X: Array, Z: Array | None) -> ByRows:
+    """A kernel at some rows of X."""
+    add, multiply = partial(_join, operator.iadd), partial(_join, operator.imul)
+    at: ByRows = fold(kernel, lambda leaf: _leaf_by_rows(leaf, X, Z), add, multiply)
+    return at
 
 
 def _join(operation: Callable[[Value, Value], Value], left: ByRows, right: ByRows) -> ByRows:

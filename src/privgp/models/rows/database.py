@@ -78,25 +78,6 @@ class DatabaseInputs(FileInputs):
         return seal_database(y, rows, [model._classes()] * len(y.names))
 
 
-def _table_in_database(
-    given: object,
-    names: tuple[str, ...],
-    private: tuple[str, ...],
-    groups: str | None,
-    columns: object,
-    exposure: str | None,
-) -> Table:
-    """Columns of a table in a database; see ``open_table``."""
-    table: Any = DatabaseTable(open_database(given))
-    public = [name for name in (groups, exposure) if name is not None]
-    table.check([*names, *private, *public])
-    people = None if groups is None else Groups(table, groups)
-    over = None if exposure is None else FileInputs(table, (exposure,))
-    inputs = DatabaseInputs(table, names, people, over, columns)
-    output: Any = DatabaseOutput(table, private) if private else None
-    return Table(inputs, output, people, over)
-
-
 def open_table(
     paths: Any,
     inputs: str | Sequence[str],
@@ -132,22 +113,17 @@ def open_table(
     """
     names, private = _names(inputs), _names(output)
     check_column_roles(names, private, groups, exposure, weights)
-    if is_url(paths) or is_ibis(paths):
-        if weights is not None:
-            raise ValueError("weights go with tables in memory or in files: read the table first.")
-        return _table_in_database(paths, names, private, groups, columns, exposure)
-    files = open_files(paths)
-    files.check([*names, *private, *_names(groups), *_names(exposure), *_names(weights)])
-    people = None if groups is None else Groups(files, groups)
-    over = None if exposure is None else FileInputs(files, (exposure,))
-    own = None if weights is None else FileInputs(files, (weights,))
-    return Table(
-        FileInputs(files, names, people, over, columns, own),
-        TableOutput(files, private) if private else None,
-        people,
-        over,
-        own,
-    )
+    in_database = is_url(paths) or is_ibis(paths)
+    if in_database and weights is not None:
+        raise ValueError("weights go with tables in memory or in files: read the table first.")
+    table: Any = DatabaseTable(open_database(paths)) if in_database else open_files(paths)
+    table.check([*names, *private, *_names(groups), *_names(exposure), *_names(weights)])
+    people = None if groups is None else Groups(table, groups)
+    over = None if exposure is None else FileInputs(table, (exposure,))
+    own = None if weights is None else FileInputs(table, (weights,))
+    kind, secret = (DatabaseInputs, DatabaseOutput) if in_database else (FileInputs, TableOutput)
+    outcomes: Any = secret(table, private) if private else None
+    return Table(kind(table, names, people, over, columns, own), outcomes, people, over, own)
 
 
 def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -76,8 +76,20 @@ class RowsModel(Published):
     ) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
-        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
-        ``groups`` but the number of people. ``exposure``, ``sample_weight``: as ``fit`` has them.
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs. With ``protect="records"`` X may be the number of records, as only their number is
+            used.
+        groups : array (rows,), optional
+            Person identifiers; with ``protect="records"`` only the number of people is used.
+        exposure, sample_weight : array (rows,), optional
+            As for ``fit``.
+
+        Returns
+        -------
+        Plan
+
         """
         aside = aside_of(X, exposure, sample_weight)
         self._check_together(exposure=aside.exposure)
@@ -350,11 +362,15 @@ class RowsModel(Published):
     def _check_weights(self, aside: Aside) -> None:
         """Refuse sample weights where outputs are not summed with weights of ours."""
         if aside.weights is not None:
-            check_rules({**self.get_params(deep=False), "sample_weight": GIVEN}, ONE)
+            declared = self.max_weight is not None and has_private_inputs(self.protect)
+            given = {} if declared else {"sample_weight": GIVEN}
+            check_rules({**self.get_params(deep=False), **given}, ONE)
 
     def _beside(self, aside: Aside, rows: int) -> Beside:
         """The exposures and sample weights of this many rows, checked."""
         exposures = self._exposures_by_place(aside.exposure, rows)
+        if has_private_inputs(self.protect):
+            return Beside(exposures, of_records=aside.weights)
         return Beside(exposures, check_weights(aside.weights, rows))
 
     def _data(

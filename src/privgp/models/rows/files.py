@@ -196,6 +196,9 @@ def columns_to_fit(
     if has_private_inputs(model.protect):
         rows = private_table(model, X, people)
     name = None if people is None else people.name
+    if has_private_inputs(model.protect) and isinstance(aside.weights, FileInputs):
+        own = TableOutput(X.files, aside.weights.names)
+        aside = replace(aside, weights=gather_outputs(own, X.files, None, name, codes))
     return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, aside
 
 
@@ -251,7 +254,7 @@ class FileColumns(Mapping[str, Any]):
         if people not in (None, model.groups):
             raise ValueError(
                 f"the table was opened with the people in {people!r}: give groups={people!r} to the "
-                "model, too."
+                "model as well."
             )
         names = [*model._outcomes_by_name()]
         columns = names if isinstance(model.outcomes, Mapping) else _only(table)
@@ -295,6 +298,12 @@ class FileColumns(Mapping[str, Any]):
         self._files.check([column])
         one = TableOutput(self._files, (column,))
         return gather_outputs(one, self._files, classes, self.groups, self.codes)
+
+    def seal(self, name: str) -> Sealed:
+        """A private column of numbers, gathered by the vault."""
+        self._files.check([name])
+        one = TableOutput(self._files, (name,))
+        return gather_outputs(one, self._files, None, self.groups, self.codes)
 
     def __contains__(self, name: object) -> bool:
         column = self.outcomes[name][0] if name in self.outcomes else name  # type: ignore[index]

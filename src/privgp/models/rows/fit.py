@@ -49,6 +49,7 @@ from privgp.vault.validate import (
     person_codes,
     person_ids,
     seal_inputs,
+    seal_weights,
 )
 from privgp.vault.values import Sealed
 
@@ -470,18 +471,29 @@ def fit_columns(
         The names of several outcomes, if known.
 
     """
-    inputs = people = None
     rows: Given | Tallied
     if has_private_inputs(model.protect):
         check_roles(groups, called="groups", X=X)
         inputs = _private_inputs(model, X)
         people, count = person_ids(groups, len(inputs)), len(inputs)
         rows = private_count(model, count, groups)
+        data = with_weights(model, model._data(y, count, inputs, people), beside(count))
     else:
         table, X = X, rows_to_fit(model, X)
         count = len(X)
         rows = public_rows(model, X, groups, beside(count), table, plan)
-    fit_for_rows(model, rows, model._data(y, count, inputs, people), plan, names)
+        data = model._data(y, count)
+    fit_for_rows(model, rows, data, plan, names)
+
+
+def with_weights(model: Published, data: Sealed, beside: Beside) -> Sealed:
+    """Private records with the weights that the model declares a bound of."""
+    most = getattr(model, "max_weight", None)
+    if most is None:
+        return data
+    if beside.of_records is None:
+        raise ValueError("sample_weight must be given, as max_weight is declared.")
+    return seal_weights(data, beside.of_records, float(most))
 
 
 def fit_for_rows(

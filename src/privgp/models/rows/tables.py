@@ -153,7 +153,7 @@ def as_frame(X: UserData, model: object = None) -> Any:
 
 
 def _known(model: object, table: Table) -> Sequence[str]:
-    """The names that a model knows its columns by, all of which the table has."""
+    """The names of a model's columns, all of which the table has."""
     names: Sequence[str] | None = getattr(model, "feature_names_in_", None)
     if names is None:
         raise ValueError(

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -31,13 +32,13 @@ from privgp.models.rows.fit import (
     private_inputs,
     public_rows,
     row_count,
+    with_weights,
 )
 from privgp.models.rows.tables import rows_at
 from privgp.plan.build import Question, initial_priors
 from privgp.plan.designs.earlier import Earlier, EarlierRecords, SameRows
 from privgp.plan.designs.noise_aware import design_models, several_scales
 from privgp.plan.designs.stages import Stages, check_shares, information_share, share_out
-from privgp.plan.plan import Plan
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE
 from privgp.question.rules import Beside, Exposures, check_bounds
 from privgp.release.learn import any_order_mark, fingerprints, sums_of, weights_mark
@@ -89,23 +90,23 @@ MOST_SEEN = 2**17  # rows of all batches that show where rows are
 
 @dataclass(frozen=True)
 class PublicInputs:
-    """Rows at public inputs. ``rows``: what a plan is made for; ``planned``: their inputs, of many rows
-    those of their cells; ``people``: whose they are."""
+    """Rows at public inputs. ``rows``: what a plan is made for."""
 
     rows: Given | Tallied
-    planned: Array
-    people: Integers | None
 
     @classmethod
     def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
-        inputs = rows_at(model, X)
-        return cls.rows_of_call(public_rows(model, inputs, groups, beside, X))
+        return cls(public_rows(model, rows_at(model, X), groups, beside, X))
 
-    @classmethod
-    def rows_of_call(cls, rows: Given | Tallied) -> Self:
-        """The same of rows that are known."""
-        planned: Any = rows.planned
-        return cls(rows, planned.X, planned.people)
+    @cached_property
+    def coordinates(self) -> Array:
+        """The inputs of rows, of many rows those of their cells."""
+        return cast(Any, self.rows.planned).X  # type: ignore[no-any-return]
+
+    @property
+    def people(self) -> Integers | None:
+        """Whose rows they are."""
+        return cast(Any, self.rows.planned).people  # type: ignore[no-any-return]
 
     @property
     def inputs(self) -> Array:
@@ -113,7 +114,7 @@ class PublicInputs:
 
     @property
     def count(self) -> int:
-        return len(self.planned)
+        return len(self.coordinates)
 
     def given(self, model: Published, groups: object) -> Given | Tallied:
         """The rows that a plan is made for."""
@@ -157,7 +158,7 @@ class PublicInputs:
         counts = np.maximum(1, np.rint(mass * (total / mass.sum()))).astype(int)
         exposures = self._exposures(release, place)
         question = replace(question, exposures=exposures)
-        coming = self._seen() if new else self.planned[:0]
+        coming = self._seen() if new else self.coordinates[:0]
         seen = np.vstack([np.repeat(f.nodes, counts, axis=0), coming])
         priors = initial_priors(seen, question, learned=question.adapts)
         # All classes are measured alike and leave as much unknown: the first one represents all.
@@ -173,7 +174,7 @@ class PublicInputs:
         self, earlier: Earlier, part: Part, batch: int, sizes: Array
     ) -> tuple[SameRows, ...]:
         """How earlier measurements of these rows weighed them. ``sizes``: what every row holds."""
-        inputs, index = collapse(self.planned)
+        inputs, index = collapse(self.coordinates)
         f, start = earlier.known.functionals, earlier.priors[0].start
         found, functions = [], len(part.functions)
         for each, place in zip(part.spent, places(part.spent, functions), strict=True):
@@ -187,17 +188,17 @@ class PublicInputs:
 
     @property
     def _weights(self) -> Array | None:
-        """The sample weights of the rows of ``planned``, over the largest."""
+        """The sample weights of the rows of ``coordinates``, over the largest."""
         tally = cast(Any, self.rows.planned).tally
         return self.rows.weights if tally is None else cast("Array | None", tally.row_weights)
 
     def _seen(self) -> Array:
         """Rows that show where they are, every one as often as it is there."""
         tally = cast(Any, self.rows.planned).tally
-        return self.planned if tally is None else cast(Array, tally.sample(MOST_SEEN))
+        return self.coordinates if tally is None else cast(Array, tally.sample(MOST_SEEN))
 
     def _repeats(self) -> Array:
-        """How many rows each of ``planned`` stands for."""
+        """How many rows each of ``coordinates`` stands for."""
         tally = cast(Any, self.rows.planned).tally
         return np.ones(self.count) if tally is None else np.asarray(tally.counts, dtype=float)
 
@@ -206,23 +207,21 @@ class PublicInputs:
         data: Sealed = model._data(y, row_count(X))
         return data
 
-    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
-        """What the vault measures of a plan."""
-        return self.rows._sum_for(data, plan)
-
 
 @dataclass(frozen=True)
 class PrivateRecords:
-    """Private records. ``planned``: their number; ``people``: how many, where these are protected."""
+    """Private records. ``planned``: their number; ``people``: how many, where these are protected;
+    ``beside``: their weights."""
 
     inputs: ClassVar[None] = None
     planned: int
     people: int | None
+    beside: Beside
 
     @classmethod
     def of(cls, model: Published, X: UserData, groups: UserData, beside: Beside) -> Self:
         rows = row_count(X)
-        return cls(rows, None if groups is None else count_people(groups, rows))
+        return cls(rows, None if groups is None else count_people(groups, rows), beside)
 
     def given(self, model: Published, groups: object) -> Given:
         """The rows that a plan is made for."""
@@ -256,11 +255,7 @@ class PrivateRecords:
         """Records, checked."""
         people = person_ids(groups, self.planned)
         data: Sealed = model._data(y, self.planned, private_inputs(model, X), people)
-        return data
-
-    def _sum_for(self, data: Sealed, plan: Plan) -> Sealed:
-        """What the vault measures of a plan."""
-        return data
+        return with_weights(model, data, self.beside)
 
 
 def _without_link(
@@ -313,7 +308,7 @@ LOST = (
 )
 # What the released numbers rest on.
 KEPT = (
-    *("protect", "y_bounds", "x_bounds", "max_change", "likelihood", "reconstruct"),
+    *("protect", "y_bounds", "x_bounds", "max_change", "max_weight", "likelihood", "reconstruct"),
     *("classes", "link", "prevalence"),
 )
 
@@ -383,7 +378,7 @@ def measure_tally(
 ) -> None:
     """The same for many rows, wherever they are."""
     _check_further(model)
-    measure_rows(model, PublicInputs.rows_of_call(rows), data, None, budget)
+    measure_rows(model, PublicInputs(rows), data, None, budget)
 
 
 def measure_rows(
@@ -409,8 +404,7 @@ def measure_rows(
     plan = replace(plan, output_names=model._released.output_names)
     if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):
         raise ValueError(SAME_SUMS if again else KINDS)
-    data = rows._sum_for(data, plan)
-    known = model._released.reach
+    known, data = model._released.reach, given._sum_for(data, plan)
     model._publish_plan(plan, data, inputs=rows.inputs, batch=batch)
     model._released = model._released.with_reach(known, given.planned.outermost(model.inputs_))
 

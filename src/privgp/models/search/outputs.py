@@ -177,7 +177,7 @@ def _plan_candidates(
     predictions. Epsilon and noise distribution are the same for all, so that the guarantee does not
     depend on the choice: those that add least, among those that keep the guarantee beside the choice.
     Gaussian noise gets what exact accounting leaves, should that keep the guarantee, else what adding
-    up leaves, which always does, as it does for pure noise."""
+    up leaves, which always keeps it for pure noise."""
     tried: dict[str, tuple[list[Plan], Array]] = {}
     for epsilon, mechanism in _budgets(search, spent):
         if mechanism in tried:

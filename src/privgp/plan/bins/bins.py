@@ -30,10 +30,14 @@ from privgp.types import Array, Integers, Within, added_field
 Functions = Annotated[int, Within(1, MOST_CLASSES)]
 
 
+MEAN_WEIGHT = 0.5  # of private weights between 0 and 1, before they are measured
+
+
 class RecordSums(Sums):
     """Sums over records that are private with their inputs.
 
-    ``classes``: of labels, each with its own sums; 1 where one function says it all.
+    ``classes``: of labels, each with its own sums; 1 where one function says it all. ``weighted``: whether
+    every record counts by a private weight of at most 1, so that its total is not known.
     """
 
     people: ClassVar[None] = None
@@ -43,6 +47,7 @@ class RecordSums(Sums):
     counted: ClassVar[str] = "records"
     most_records: ClassVar[int] = 1
     classes: Functions = 1
+    weighted: bool = False
     rows: int
 
     @property
@@ -58,6 +63,20 @@ class RecordSums(Sums):
         """How far one record moves sums of unit vectors, in the Euclidean norm."""
         return WHOLE if self.classes == 1 else ROOT_TWO
 
+    @property
+    def prior_total(self) -> float:
+        """What all records count for together, as far as is known beforehand."""
+        return self.rows * (MEAN_WEIGHT if self.weighted else 1.0)
+
+    @property
+    def weight_words(self) -> str:
+        """What is taken for known of weights, in words; nothing where there are none."""
+        if not self.weighted:
+            return ""
+        return (
+            f" (by their private weights, if these are spread evenly, worth {self.prior_total:g})"
+        )
+
     def sum_std(self, noise_std: float) -> float:
         return noise_std if self.classes == 1 else about_even_std(noise_std, self.classes)
 
@@ -70,7 +89,7 @@ class RecordSums(Sums):
 
 
 class OfPeople:
-    """People in the place of records: all records of one are protected together."""
+    """People instead of records: all records of one are protected together."""
 
     whole_people: ClassVar[bool] = True
     counted: ClassVar[str] = PEOPLE
@@ -193,6 +212,7 @@ class Bins(RecordSums, Grid):
     energy_weight : at most 1, and 0 when it is not measured
     law : distribution of the noise
     classes : K of labels, whose ``B N_k`` are measured instead, without an energy; else 1
+    weighted : whether every record counts by a private weight of at most 1
 
     """
 
@@ -201,6 +221,7 @@ class Bins(RecordSums, Grid):
     energy_weight: float = ENERGY_WEIGHT
     law: Annotated[str, NOT_PURE] = GAUSSIAN
     classes: Functions = added_field(1, silent=True)
+    weighted: bool = added_field(False, silent=True)
 
     @property
     def blocks(self) -> int:
@@ -244,7 +265,7 @@ class Bins(RecordSums, Grid):
         self.check_energy(ENERGY_WEIGHT)
 
     def sensitivity(self) -> float:
-        """How far replacing one record, output in [-1, 1], can move the exact measurement.
+        """How far replacing one record, output in [-1, 1] and weight in [0, 1], can move the exact measurement.
 
         In the Euclidean norm: ``2 sqrt(N + rho)``, of several classes ``sqrt(2 (N + rho))``, with N the
         largest squared column norm (at least 1) and -rho the least inner product of two columns, from
@@ -262,7 +283,11 @@ class Bins(RecordSums, Grid):
         ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows.
         """
         largest = max(1.0, float(column_norms(self.matrix).max()))
-        each = rounding(self.rows * self.most_records + self.count + 4) * self.rows * largest
+        each = (
+            rounding(self.rows * self.most_records + self.count + 4 + 4 * self.weighted)
+            * self.rows
+            * largest
+        )
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
     def worst_neighbours(self) -> tuple[Array, Array]:
@@ -311,7 +336,7 @@ class Bins(RecordSums, Grid):
         return second, first
 
     def nodes(self) -> tuple[Array, Array]:
-        """Points that stand for the records of each bin, bin after bin, and the share of each.
+        """Points that represent the records of each bin, bin after bin, and the share of each.
 
         Gauss-Legendre points, so that f's average over them is that over the bin.
 
@@ -361,7 +386,7 @@ class HalvedBins(Bins):
     def float_error(self) -> float:
         """The bound in the sum of absolute values."""
         largest = float(absolute_sums(self.matrix).max()) + self.energy_weight
-        terms = self.rows * self.most_records + self.count + 8
+        terms = self.rows * self.most_records + self.count + 8 + 4 * self.weighted
         return rounding(terms) * self.rows * largest * (1.0 + 1e-9)
 
     def worst_neighbours(self) -> tuple[Array, Array]:

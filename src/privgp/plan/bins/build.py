@@ -161,7 +161,7 @@ class Aim:
     ``low``, ``high``: (inputs,), the domain; ``rows``: the number of records; ``models``: of f;
     ``half_width``: of the bounds of the outputs; ``classes``, ``energy``: as strategies have them;
     ``unit``: of rates, where outputs are counts; ``most``: at most this many bins or features, None: as
-    many as are best.
+    many as are best; ``weighted``: whether records have weights.
     """
 
     low: Array
@@ -174,6 +174,7 @@ class Aim:
     energy: bool = True
     unit: float | None = None
     most: int | None = None
+    weighted: bool = False
 
     def error_of(
         self, strategy: Any, noise_std: float, each: Iterable[tuple[Hyperparameters, Functionals]]
@@ -224,6 +225,7 @@ class BinAim(Aim):
         """Plain bins, as many per input."""
         shape = (parts,) * len(self.low)
         B, asked = np.eye(parts ** len(shape)), {**energy_and_law, "classes": self.classes}
+        asked["weighted"] = self.weighted
         if not self.energy:
             asked["energy_weight"] = 0.0
         return kind(self.low, self.high, shape, self.rows, B, **asked)
@@ -353,6 +355,7 @@ class FeatureAim(Aim):
         number = number if self.most is None else min(number, self.most)
         of = principal_features(self.low, self.high, lengthscale, number)
         made = Features(**vars(of), rows=self.rows, gram_weight=gram_weight, classes=self.classes)
+        made = replace(made, weighted=self.weighted)
         return made if self.energy else replace(made, energy_weight=0.0)
 
     def error(self, features: Features) -> float:

@@ -36,33 +36,38 @@ if TYPE_CHECKING:
 # How uneven counts may be: their prior std over the even count, and the share of its square that
 # is smooth over the domain (the rest is independent from bin to bin). The first is what plans take.
 UNEVENNESS = ((1.0, 0.8), (0.3, 0.8), (2.0, 0.8), (1.0, 0.3), (2.0, 0.3), (4.0, 0.1), (16.0, 0.01))
+TOTAL_STD = 1.0  # of an unknown total over what is expected of it
 LEAST_SHARE = 1e-3  # of the even count, so that no bin is taken for certainly empty
 
 
-def count_prior(bins: Bins, std: float, smooth_share: float) -> tuple[Array, Array]:
+def count_prior(bins: Bins, even: float, std: float, smooth_share: float) -> tuple[Array, Array]:
     """Mean, (bins,), and covariance, (bins, bins), of the counts beforehand.
 
     Parameters
     ----------
     bins
-        With the number of records, which is public.
+        The grid, and whether the total is known.
+    even
+        The count of every bin if they were equal.
     std
         How uneven counts may be, relative to the even count.
     smooth_share
         The share of that variance that is smooth over the domain.
 
     """
-    even = bins.rows / bins.count
     places = (bins.centres() - bins.low) / (bins.high - bins.low)
     smooth = evaluate(Matern(np.sqrt(len(bins.shape) / 12.0), nu=1.5), places)
     covariance = smooth_share * smooth
     covariance.flat[:: bins.count + 1] += 1.0 - smooth_share
-    return np.full(bins.count, even), (std * even) ** 2 * covariance
+    covariance = (std * even) ** 2 * covariance
+    if bins.weighted:  # the total, too, is known from its measurement alone
+        covariance += (TOTAL_STD * even) ** 2
+    return np.full(bins.count, even), covariance
 
 
 def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tuple[Array, Array]:
     """Mean and covariance of the true counts given ``B n`` plus noise and that they sum to the
-    rows.
+    rows; the latter is not known where records have weights.
 
     As uneven beforehand as explains the measurement best, and not negative.
 
@@ -77,27 +82,38 @@ def counts_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> tup
         the covariance that a measurement will leave.
 
     """
-    B = np.vstack([bins.matrix, np.ones(bins.count)])
+    known = not bins.weighted  # the total
+    B = np.vstack([bins.matrix, np.ones((int(known), bins.count))])
+    total = bins.prior_total if known else _total_after_noise(bins, noise_std, noisy)
     choices = []
     for std, smooth_share in UNEVENNESS:
-        mean, covariance = count_prior(bins, std, smooth_share)
+        mean, covariance = count_prior(bins, total / bins.count, std, smooth_share)
         CB = covariance @ B.T
         S = B @ CB
-        exact = 1e-9 * S[-1, -1]
+        exact = np.full(int(known), 1e-9 * S[-1, -1])
         S.flat[:: len(S) + 1] += np.append(np.full(len(bins.matrix), noise_std**2), exact)
         factor = cho_factor(S)
         left = covariance - CB @ cho_solve(factor, CB.T)
         if noisy is None:
             return mean, left
-        off = np.append(noisy, bins.rows) - B @ mean
+        off = np.append(noisy, np.full(int(known), total)) - B @ mean
         solved = cho_solve(factor, off)
         evidence = -0.5 * float(off @ solved) - float(np.log(np.diag(factor[0])).sum())
-        # The sum is known and is no evidence: its own scale must not count.
-        evidence += 0.5 * float(np.log(S[-1, -1]))
+        # A sum that is known is no evidence: its own scale must not count.
+        evidence += 0.5 * float(np.log(S[-1, -1])) if known else 0.0
         choices.append((evidence, mean, covariance, left))
     assert noisy is not None
     _, mean, covariance, left = max(choices, key=lambda choice: choice[0])
     return _most_plausible(bins, noise_std, noisy, mean, covariance), left
+
+
+def _total_after_noise(bins: Bins, noise_std: float, noisy: Array | None) -> float:
+    """What all weights add up to, as the measurement tells it; what is expected before it."""
+    if noisy is None:
+        return bins.prior_total
+    to_total = np.linalg.lstsq(bins.matrix.T, np.ones(bins.count))[0]
+    std = noise_std * float(np.linalg.norm(to_total))
+    return min(max(float(to_total @ noisy), std, LEAST_SHARE * bins.rows), float(bins.rows))
 
 
 def _most_plausible(
@@ -109,11 +125,11 @@ def _most_plausible(
     """
     root = np.linalg.cholesky(covariance)
     prior = solve_triangular(root, np.eye(bins.count), lower=True)
-    total = np.full((1, bins.count), 1e3 / noise_std)
-    rows = np.vstack([bins.matrix / noise_std, total, prior])
-    goal = np.concatenate([noisy / noise_std, [1e3 * bins.rows / noise_std], prior @ mean])
-    counts = np.maximum(nnls(rows, goal)[0], LEAST_SHARE * bins.rows / bins.count)
-    return np.asarray(counts * (bins.rows / counts.sum()))
+    sure = 0.0 if bins.weighted else 1e3 / noise_std
+    rows = np.vstack([bins.matrix / noise_std, np.full((1, bins.count), sure), prior])
+    goal = np.concatenate([noisy / noise_std, [sure * bins.rows], prior @ mean])
+    counts = np.maximum(nnls(rows, goal)[0], LEAST_SHARE * mean)
+    return counts if bins.weighted else np.asarray(counts * (bins.rows / counts.sum()))
 
 
 def bin_functionals(
@@ -165,7 +181,7 @@ def bin_functionals(
         weights=weights,
         noise_gram=noise_gram,
         residual_gram=residual * noise_gram,
-        energy_total=float(bins.rows),
+        energy_total=float(counts.sum()) if bins.weighted else float(bins.rows),
         energy_gram=np.diag(np.kron(counts, shares)),
         energy_cross=weights.T,
         energy_noise_gram=noise_gram,
@@ -261,7 +277,7 @@ class Records:
     def describe_rows(self, plan: Part) -> str:
         """How many records there are, of whom and where, in words."""
         bins = cast(Bins, plan.strategy)
-        return f"{bins.rows} {bins.counted} in {' x '.join(map(str, bins.shape))} bins"
+        return f"{bins.rows} {bins.counted}{bins.weight_words} in {' x '.join(map(str, bins.shape))} bins"
 
     def describe_measurement(self, plan: Part) -> str:
         """How much is measured with which noise, and what the other noise would give."""
@@ -280,6 +296,6 @@ def even_hypotheses(
     bins: Bins, models: Sequence[Hyperparameters], targets: Array, unit: float | None = None
 ) -> list[Hypothesis]:
     """The models for records spread evenly over the bins' centres, as if that were known."""
-    even = EqualRows(np.full(bins.count, bins.rows / bins.count) * (unit or 1.0))
+    even = EqualRows(np.full(bins.count, bins.prior_total / bins.count) * (unit or 1.0))
     goal = targets, np.ones(len(targets))
     return hypotheses_for(models, bins.centres(), np.arange(bins.count), even, *goal)

@@ -316,7 +316,7 @@ def strong(factor: Array, other: Array) -> tuple[Array, Array]:
 
 
 def relative(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The hypotheses weighted by one over what is left unknown under each, too.
+    """The hypotheses weighted by one over what is left unknown under each.
 
     Average gains are then shares of that, and the roughest models do not rule.
     """

@@ -267,7 +267,7 @@ def _days(x: ir.DateValue, kind: DataType, name: str) -> ir.NumericValue:
 
 
 def _person(table: db.DatabaseTable, name: str) -> ir.Value:
-    """What people are told apart by; missing where nobody is named, or in a way that others may be too."""
+    """What people are distinguished by; missing where nobody is named, or in a way that others may be too."""
     import ibis
 
     x, kind = table.table[name], table.type_of(name)

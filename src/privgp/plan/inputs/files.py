@@ -42,7 +42,7 @@ def file_inputs(files: Files, names: tuple[str, ...], declared: UserData) -> Inp
         Names of the columns.
     declared
         Kinds by name, or None; other columns have the kind of their Parquet type. Levels that
-        are not declared are read off all files, by one pass over the column.
+        are not declared are read from all files, by one pass over the column.
 
     """
     if isinstance(declared, Inputs):

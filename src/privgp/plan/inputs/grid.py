@@ -77,7 +77,7 @@ class Axis:
 
     @property
     def fine(self) -> float:
-        """So many parts of a step are told apart in sums of places."""
+        """So many parts of a step are distinguished in sums of places."""
         return float(2 ** (FINE - self.count.bit_length()))
 
     def place(self, numbers: Any, clip: Callable[[Any, float, float], Any]) -> Any:

@@ -30,12 +30,12 @@ from privgp.storage.codec import Leaf, Leaves
 from privgp.types import Array, Integers, added_field
 
 # How many rows a person may have, each of which then counts one over it: few numbers, so that few cells
-# are told apart by them.
+# are distinguished by them.
 LADDER = np.array(sorted({m * 2**j for j in range(31) for m in (4, 5, 6, 7)} | {1, 2, 3}))
 Rungs = NDArray[np.int8]  # the rung of every row's person
 CLASSES = 128  # more than there are
 MOST_PLACES = 2**24  # of tables in which keys are looked up
-RUNGS = 16  # classes of sample weights that cells are told apart by
+RUNGS = 16  # classes of sample weights that cells are distinguished by
 SPARSE = 4  # as many numbers as rows, up to which people are counted without sorting
 NARROW, ROUNDS = 64, 8  # bins that nearly all rows lie in at least; passes until they do
 NOT_TOGETHER = "the parts do not belong together."
@@ -174,7 +174,7 @@ class Source(Protocol):
 
     @property
     def variety(self) -> int:
-        """By how many classes of people and of weights rows of one place are told apart."""
+        """By how many classes of people and of weights rows of one place are distinguished."""
 
     def limits(self, engine: Engine) -> Limits: ...
     def histograms(self, axes: Sequence[Axis], engine: Engine) -> Integers:
@@ -429,7 +429,7 @@ class _File:
         return replace(tally, numbers=self.grid.join(cells, self.parts))
 
 
-_File.__name__ = Tally.__name__  # by which files know it
+_File.__name__ = Tally.__name__  # its name in files
 TALLIES: Leaves = {Tally: Leaf(_File, _File.of, _File.read)}
 
 

@@ -44,7 +44,7 @@ def certificate(
     released : Release or fitted model
         What was published.
     holder : mapping, optional
-        What only the data holder knows, by the names in ``wording.HOLDER``; the page asks for what is
+        What only the data holder knows, by the names in ``wording.HOLDER``; the page has a place for what is
         left out.
     date : datetime, optional
         The date of the release, with its time zone; None: that of the fit.

@@ -117,7 +117,7 @@ MECHANISM["properties"]["others"] = _about(
 DATA = _record(
     "released",
     rows=COUNT,
-    people=_about("How many people, if they were told apart.", COUNT_OR_NULL),
+    people=_about("How many people, if they were distinguished.", COUNT_OR_NULL),
     distinct_inputs=COUNT_OR_NULL,
     measured_numbers={"type": "integer", "minimum": 0},
 )

@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import Any, Self, cast
 
 import numpy as np
+from scipy.spatial import cKDTree
 from sklearn.utils import check_random_state
 
 from privgp.gp.inference.averages import (
@@ -34,6 +35,8 @@ from privgp.release.rates import RatePosterior
 from privgp.release.release import Release
 from privgp.types import Array, RandomState
 
+NEAR_DATA = "near_data"  # the column of tables and files
+SHOWN = 2.0  # stds of the noise that the records around a point must exceed
 DRAWS = 2000  # of averages and, at least, of bands
 BAND_NUMBERS = 4_000_000  # that are drawn for a band, of at most ten times as many draws
 Random = np.random.RandomState
@@ -503,3 +506,31 @@ def prediction_columns(
                     columns[f"{end}_{name}" if name else end] = column
         found.append(columns)
     return found
+
+
+def near_data(release: Release, rows: Array) -> Array | None:
+    """1 where data are near and 0 where a prediction is an extrapolation, (rows,).
+
+    Where inputs are private, the noisy numbers of records tell: those of the bins around a point must exceed
+    their noise. None where inputs are few, and where a release does not tell it: of densities, which say
+    themselves where points lie, and of private records that were not counted in bins.
+    """
+    from privgp.pictures.maps import near_inputs  # slow to import
+
+    part = release.parts[0]
+    if part.measurement.counts is None or part.functionals.shares is None:
+        private = release.parameters.x_bounds is not None
+        return None if private else near_inputs(part.functionals.nodes, rows)
+    shares, nodes = part.functionals.shares, part.functionals.nodes
+    centres = np.einsum("bpi,p->bi", nodes.reshape(-1, len(shares), nodes.shape[1]), shares)
+    masses = np.diag(part.functionals.energy_gram).reshape(len(centres), -1).sum(axis=1)
+    lowest, highest = check_bounds("bounds", release.parameters.parts()[0].y_bounds)
+    noise_std = part.measurement.noise_std / (0.5 * highest - 0.5 * lowest)  # of a count
+    levels = [np.unique(np.round(column, 9)) for column in centres.T]
+    width = np.array([each[1] - each[0] if len(each) > 1 else np.inf for each in levels])
+    low, high = centres.min(axis=0) - 0.5 * width, centres.max(axis=0) + 0.5 * width
+    inside = np.all((low <= rows) & (rows <= high), axis=1)
+    scale = np.where(np.isfinite(width), width, 1.0)
+    around = cKDTree(centres / scale).query_ball_point(rows / scale, 1.25, p=np.inf)
+    held = np.array([masses[own].sum() / max(len(own), 1) ** 0.5 for own in around])
+    return np.where(inside & (held > SHOWN * noise_std * (part.unit_rate or 1.0)), 1.0, 0.0)

@@ -23,7 +23,7 @@ from privgp.server.views.exports import render_release
 from privgp.server.views.view import view
 from privgp.server.work import Work, finite
 
-PART = 500  # points that are predicted before it is somebody else's turn
+PART = 1000  # points that are predicted before it is somebody else's turn
 MAX_KEPT = 64 * 2**20  # characters of views in memory
 
 

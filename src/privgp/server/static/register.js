@@ -223,7 +223,7 @@ function showSummary() {
     [asked.classes ? "Labels" : "Bounds", asked.classes ? asked.classes.join(", ") : finds() ? `found with privacy noise, for epsilon ${asked.find_bounds.epsilon}, which is charged when you register` : of("outcome").map((each) => `${each.name} ${each.low} to ${each.high}`).join(", ")],
     ...asked.kinds.filter((each) => each.levels).map((each) => [`Values of ${each.columns[0]}`, `${each.levels.join(", ")}: everyone sees this list`]),
     ...(asked.x_bounds ? [["Bounds of inputs", of("input").filter(bounded).map((each) => `${each.name} ${each.low} to ${each.high}`).join(", ") || "none"]] : []),
-    ["Budget", asked.account ? `shared with ${asked.account}` : `epsilon ${asked.epsilon}, delta ${asked.delta}, permanent`], ["Odds", $("odds").textContent],
+    ["Budget", asked.account ? `shared with ${asked.account}: certificates of both name ${asked.account} and state what is left` : `epsilon ${asked.epsilon}, delta ${asked.delta}, permanent`], ["Odds", $("odds").textContent],
   ];
   $("summary").replaceChildren(...facts.flatMap(([term, text]) => [make("dt", {}, term), make("dd", {}, text)]));
 }
@@ -311,7 +311,10 @@ trying(form, "submit", async () => {
   try {
     say("Uploading …");
     const asked = { ...declaration(), table: await upload($("table").files[0]) };
-    await send("/api/datasets", asked);
+    try { await send("/api/datasets", asked); } catch (problem) {
+      await ask(`/api/tables/${asked.table}`, { method: "DELETE" }).catch(() => {}); // of no dataset
+      throw problem;
+    }
     window.location = `/datasets/${encodeURIComponent(asked.name)}`;
   } catch (problem) {
     say("");

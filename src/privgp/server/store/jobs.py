@@ -48,7 +48,7 @@ class Jobs(Rows):
             last = connection.execute(select(func.max(c.place))).scalar() or 0
             made = {
                 "id": new_id(), "place": last + 1, "dataset": dataset, "key": who.key, "kind": kind,
-                "asked": _to_text(asked), "retry": retry, "digest": digest,
+                "asked": to_text(asked), "retry": retry, "digest": digest,
                 "result": "", "made_at": now(), **AGAIN,
             }  # fmt: skip
             connection.execute(insert(s.jobs).values(**made))
@@ -63,6 +63,11 @@ class Jobs(Rows):
     def job_of(self, kind: str, asked: Mapping[str, object]) -> Row | None:
         """The job that was asked for this, if there is one."""
         return self._find(jobs_that(kind, asked))
+
+    def jobs_of(self, kind: str, dataset: str) -> list[Row]:
+        """All jobs of a kind about a dataset."""
+        c = s.jobs.c
+        return self._all(select(s.jobs).where(c.kind == kind, c.dataset == dataset))
 
     def retry(self, who: Who, number: str, max_jobs_per_key: int) -> Row:
         """Let a failed job run again, under the key that asks: what it charged is charged once."""
@@ -121,7 +126,7 @@ class Jobs(Rows):
 
 def jobs_that(kind: str, asked: Mapping[str, object]) -> Select[Any]:
     """The jobs that were asked for this."""
-    return select(s.jobs).where(s.jobs.c.kind == kind, s.jobs.c.asked == _to_text(asked))
+    return select(s.jobs).where(s.jobs.c.kind == kind, s.jobs.c.asked == to_text(asked))
 
 
 def _run_again(connection: Connection, who: Who, row: Row, max_jobs_per_key: int) -> Row:
@@ -146,5 +151,6 @@ def _check_start(
         raise Refused(429, "This key has too many jobs waiting: try again later.")
 
 
-def _to_text(asked: Mapping[str, object]) -> str:
+def to_text(asked: Mapping[str, object]) -> str:
+    """What a job was asked for, as its row has it."""
     return json.dumps(dict(asked), sort_keys=True)

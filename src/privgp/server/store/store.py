@@ -1,6 +1,7 @@
 """What a server knows beside its ledger, in the same database: keys, datasets, plans, jobs, releases."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 
 from sqlalchemy import Connection, LargeBinary, Table, and_, func, insert, select, update
@@ -53,18 +54,18 @@ class Store(Keys, Jobs, Events, Titles):
 
     # datasets
 
-    def check_new(self, declared: Mapping[str, object], digest: str) -> None:
+    def check_new(self, declared: Mapping[str, object], digests: tuple[str, ...]) -> None:
         """Refuse a name that is taken, and a table whose people have a budget that is not shared."""
         with self.database.read() as connection:
-            _check_new(connection, declared, digest)
+            _check_new(connection, declared, digests)
 
-    def add_dataset(self, declared: Mapping[str, object], digest: str) -> None:
-        """Register a dataset. ``digest``: SHA-256 of its table."""
+    def add_dataset(self, declared: Mapping[str, object], digests: tuple[str, ...]) -> None:
+        """Register a dataset. ``digests``: SHA-256 of its table; the first one is kept."""
         with self.database.write() as connection:
             exclude_others(connection)
-            _check_new(connection, declared, digest)
+            _check_new(connection, declared, digests)
             row = {"name": declared["name"], "declared": json.dumps(dict(declared))}
-            connection.execute(insert(s.datasets).values(made_at=now(), digest=digest, **row))
+            connection.execute(insert(s.datasets).values(made_at=now(), digest=digests[0], **row))
 
     def tables_in_use(self) -> set[str]:
         """The names of the tables that datasets are made of, or that jobs are about to read."""
@@ -102,6 +103,24 @@ class Store(Keys, Jobs, Events, Titles):
 
     def plans(self, dataset: str) -> list[Row]:
         return self._of_dataset(s.plans, dataset)
+
+    def count_waiting(self, who: Who) -> Counter[str]:
+        """How many plans wait for somebody, by dataset: for a custodian to decide, for an analyst to
+        release them. Comparisons of budgets are none."""
+        p = s.plans.c
+        wanted = (
+            and_(p.approved_at == "", p.rejected_at == "")
+            if who.is_custodian
+            else p.approved_at != ""
+        )
+        rows = self._all(select(p.id, p.dataset, p.told).where(wanted, sees(who, p.dataset)))
+        if who.is_custodian:
+            return Counter(
+                row["dataset"] for row in rows if len(json.loads(row["told"])["options"]) == 1
+            )
+        jobs = self._all(select(s.jobs.c.asked).where(s.jobs.c.kind == "release"))
+        started = {json.loads(job["asked"]).get("plan") for job in jobs}
+        return Counter(row["dataset"] for row in rows if row["id"] not in started)
 
     def plan_file(self, number: str) -> bytes:
         return bytes(self._first(select(s.plans.c.file).where(s.plans.c.id == number))["file"])
@@ -172,13 +191,15 @@ class Store(Keys, Jobs, Events, Titles):
         return self._all(asked)
 
 
-def _check_new(connection: Connection, declared: Mapping[str, object], digest: str) -> None:
+def _check_new(
+    connection: Connection, declared: Mapping[str, object], digests: tuple[str, ...]
+) -> None:
     rows = connection.execute(select(s.datasets)).mappings().all()
     if any(declared["name"] == row["name"] for row in rows):
         raise Refused(409, "A dataset of this name is registered already.")
     for row in rows:
         known = json.loads(row["declared"])
-        if known["table"] != declared["table"] and (not digest or digest != row["digest"]):
+        if known["table"] != declared["table"] and row["digest"] not in digests:
             continue
         account = known.get("account") or known["name"]
         if declared.get("account") != account:

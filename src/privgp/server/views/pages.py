@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from urllib.parse import parse_qs
 
@@ -22,7 +21,6 @@ from privgp.server.service import Anybody, Custodian, Served, Service
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row
 from privgp.server.views.exports import certificate_context, templates
-from privgp.server.work import RELEASE
 
 router = APIRouter(include_in_schema=False)
 WRONG = "This is not a valid key."
@@ -39,8 +37,7 @@ def render(name: str, *, status: int = 200, **shown: object) -> HTMLResponse:
 
 def _page(s: Service, who: Who, name: str, here: str, **shown: object) -> HTMLResponse:
     """A page with the bar at its top, which says how many plans wait."""
-    names = [row["name"] for row in s.store.datasets(who)]
-    waiting = sum(_count_open(s, who, each) for each in names)
+    waiting = s.store.count_waiting(who).total()
     text = templates().get_template(name).render(who=who, here=here, waiting=waiting, **shown)
     return HTMLResponse(text)
 
@@ -100,7 +97,8 @@ def register(s: Served, who: Custodian) -> HTMLResponse:
 
 @router.get("/approvals")
 def approvals(s: Served, who: Anybody) -> HTMLResponse:
-    rows = [plan for each in s.store.datasets(who) for plan in _plans(s, who, each["name"])]
+    names = [each["name"] for each in s.store.datasets(who)]
+    rows = _chosen([plan for name in names for plan in published.plans(s, who, name)])
     rows.sort(key=lambda plan: str(plan["made_at"]), reverse=True)
 
     def in_state(*states: str) -> list[Row]:
@@ -138,7 +136,7 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     shown = _dataset(s, who, name)
     plans = published.plans(s, who, name)
     usable = [each["id"] for each in plans if each["comparison"] and each["fits"]]
-    shown |= {"plans": _plans(s, who, name)[::-1], "comparison": usable[-1] if usable else ""}
+    shown |= {"plans": _chosen(plans)[::-1], "comparison": usable[-1] if usable else ""}
     outcomes = _outcomes(shown["declared"])
     return _page(s, who, "plan.html", DATASETS, tab="Plan", outcomes=outcomes, **shown)
 
@@ -198,33 +196,18 @@ def _dataset(s: Service, who: Who, name: str) -> Row:
 
 def _cards(s: Service, who: Who) -> list[Row]:
     """What a card says of every dataset."""
-    made = []
+    made, waiting = [], s.store.count_waiting(who)
     for row in s.store.datasets(who):
         released = s.store.releases(row["name"])
         newest = released[-1]["id"] if released else ""
-        waiting = _count_open(s, who, row["name"])
-        shown = {"newest": newest, "releases": len(released), "waiting": waiting}
+        shown = {"newest": newest, "releases": len(released), "waiting": waiting[row["name"]]}
         made.append({**_dataset(s, who, row["name"]), **shown})
     return made
 
 
-def _plans(s: Service, who: Who, name: str) -> list[Row]:
+def _chosen(plans: list[Row]) -> list[Row]:
     """The plans that somebody chose; comparisons of budgets are none."""
-    return [
-        each
-        for each in published.plans(s, who, name)
-        if not each["comparison"] or each["approved_at"]
-    ]
-
-
-def _count_open(s: Service, who: Who, name: str) -> int:
-    """How many plans wait for somebody: for a custodian to decide, for an analyst to release them."""
-    rows = s.store.plans(name)
-    if who.is_custodian:
-        fresh = [row for row in rows if not (row["approved_at"] or row["rejected_at"])]
-        return sum(len(json.loads(row["told"])["options"]) == 1 for row in fresh)
-    ready = [row for row in rows if row["approved_at"]]
-    return sum(s.store.job_of(RELEASE, {"plan": row["id"]}) is None for row in ready)
+    return [each for each in plans if not each["comparison"] or each["approved_at"]]
 
 
 def _outcomes(declared: Declared) -> list[Row]:

@@ -97,7 +97,7 @@ class Contents:
         raise NotImplementedError
 
     def draw_at_once(self) -> Any:
-        """The draws after which no point needs a further one, if there are such."""
+        """The draws after which no point needs a further draw, if there are such."""
         return None
 
     def values(self, X: Array) -> Array:
