@@ -366,8 +366,8 @@ class PredictAsked(Asked):
 
 
 class KeyAsked(Asked):
-    """A key. ``name``: of the person who has it; ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
-    with it at the OpenID Connect provider."""
+    """A key. ``name``: of its owner; ``days``: until it expires; none: it is valid until it is revoked.
+    ``identity``: who signs in with it at the OpenID Connect provider."""
 
     name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\w[^\x00-\x1f\x7f]*$")]
     role: Literal["custodian", "analyst"]

@@ -56,21 +56,20 @@ class Component:
         """The prior variance without the changes, if it is the same everywhere."""
         return constant_variance(self.model.kernel)
 
-    @cached_property
-    def weights(self) -> Array:
-        """What k(x, Z) is multiplied with for the variance and, last, the mean, (nodes, measured + 1)."""
-        return np.column_stack([self.half.T, self.mean_weights])
-
-    def moments(self, X: Array, carried: Array) -> tuple[Array, Array]:
-        """Mean and variance of f at the rows of X, (rows,) each; ``carried``: k(x, Z) times ``weights``."""
+    def variances(self, X: Array, half: Array) -> Array:
+        """Variances of f at the rows of X, (rows,); ``half``: k(x, Z) times the transposed half."""
         left: Array | float | None = self._variance
         if left is None:
             left = diagonal(self.model.kernel, self.model.input_map(X))
         if self.model.changes:
             own = values(self.model.changes, X)
             left = left + np.einsum("ij,ij->i", own, own)
-        half, mean = carried[:, :-1], carried[:, -1]
-        return mean, np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0)
+        return np.asarray(np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0))
+
+
+def mean_weights_of(c: Component) -> Array:
+    """What k(x, Z) is multiplied with for the mean, (nodes, 1)."""
+    return c.mean_weights[:, None]
 
 
 @dataclass(frozen=True)
@@ -124,25 +123,29 @@ class Posterior:
         return (slice(first, first + step) for first in range(0, len(X), step))
 
     def products(
-        self, X: Array, weights_of: Callable[[Component], Array]
-    ) -> Iterator[tuple[int, Component, Array]]:
-        """Every component, its place, and k(x, Z) times the weights that belong to it, (nodes, some), at
-        the rows of X. A kernel is evaluated once for all that have it."""
+        self, X: Array, *weights_of: Callable[[Component], Array]
+    ) -> Iterator[tuple[int, Component, list[Array]]]:
+        """Every component, its place, and k(x, Z) times each of the weights that belong to it, (nodes,
+        some), at the rows of X. A kernel is evaluated once for all that have it."""
         mapped: dict[object, tuple[Array, Array]] = {}
         for places in self._of_one_kernel:
             group = [self.components[i] for i in places]
-            (first, *_), weights = group, [weights_of(c) for c in group]
-            map_ = first.model.input_map
+            first, map_ = group[0], group[0].model.input_map
             if (key := (id(first.nodes), map_.key)) not in mapped:
                 mapped[key] = map_(X), map_(first.nodes)
-            smooth = carry(first.model.kernel, *mapped[key], np.hstack(weights))
-            ends = np.cumsum([each.shape[1] for each in weights])[:-1]
-            for i, c, each, out in zip(
-                places, group, weights, np.hsplit(smooth, ends), strict=True
-            ):
+            weights = [[of(c) for c in group] for of in weights_of]
+            joined = carry(first.model.kernel, *mapped[key], *map(np.hstack, weights))
+            pairs = zip(joined, weights, strict=True)
+            found = [
+                np.hsplit(out, np.cumsum([w.shape[1] for w in each])[:-1]) for out, each in pairs
+            ]
+            for place, (i, c) in enumerate(zip(places, group, strict=True)):
+                parts = [each[place] for each in found]
                 if c.model.changes:
-                    out += values(c.model.changes, X) @ (c.heights @ each)
-                yield i, c, out
+                    own = values(c.model.changes, X)
+                    for out, each in zip(parts, weights, strict=True):
+                        out += own @ (c.heights @ each[place])
+                yield i, c, parts
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Means and variances at the rows of X under every component, (components, rows). The last few
@@ -151,8 +154,8 @@ class Posterior:
         if known is not None and np.array_equal(known, X):
             return cast(tuple[Array, Array], kept)
         means, variances = np.empty((2, len(self.components), len(X)))
-        for i, c, carried in self.products(X, lambda c: c.weights):
-            means[i], variances[i] = c.moments(X, carried)
+        for i, c, (mean, half) in self.products(X, mean_weights_of, lambda c: c.half.T):
+            means[i], variances[i] = mean[:, 0], c.variances(X, half)
         if means.size <= MOST_KEPT:
             self.__dict__["_last"] = X.copy(), (means, variances)
         return means, variances
@@ -171,7 +174,7 @@ class Posterior:
         mean = np.zeros(len(X))
         for rows in self.blocks(X):
             means: list[Array] = [mean] * len(self.components)
-            for i, _, found in self.products(X[rows], lambda c: c.mean_weights[:, None]):
+            for i, _, (found,) in self.products(X[rows], mean_weights_of):
                 means[i] = found[:, 0]
             for c, m in zip(self.components, means, strict=True):
                 mean[rows] += c.model.weight * m
@@ -191,7 +194,7 @@ class Posterior:
         out = np.zeros(len(X))
         for rows in self.blocks(X):
             each = np.empty((len(self.components), len(X[rows])))
-            for i, c, half in self.products(X[rows], lambda c: c.half.T):
+            for i, c, (half,) in self.products(X[rows], lambda c: c.half.T):
                 W = solve_triangular(c.factor, half.T, lower=True, trans="T")
                 each[i] = c.model.weight * (c.noise_variances @ np.square(W))
             out[rows] = sum(each)
@@ -326,7 +329,7 @@ class Mixture:
         out = np.array([self._find(first + level * inside, *ends) for level in levels])
         if np.all(inside > LEAST_INSIDE):
             return out
-        # where next to nothing of the mixture lies inside, rounding would decide
+        # where almost no part of the mixture lies inside, rounding would decide
         return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
 
     def above_within(self, value: float, low: float, high: float) -> Array:

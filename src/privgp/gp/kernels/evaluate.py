@@ -192,8 +192,9 @@ def evaluate(kernel: Kernel, X: Array, Z: Array | None = None, out: Array | None
     return out
 
 
-def carry(kernel: Kernel, X: Array, Z: Array, weights: Array) -> Array:
-    """``k(X, Z) weights``, (rows of X, columns of weights), without the matrix in between.
+def carry(kernel: Kernel, X: Array, Z: Array, *weights: Array) -> list[Array]:
+    """``k(X, Z) weights`` for each of the weights, (rows of X, columns of weights), without the matrix in
+    between. The others make no difference to the bits of one.
 
     Its rows are multiplied while they are in the processor's cache, a few hundred at a time, so that
     wide weights are not taken to it anew for every few rows.
@@ -208,12 +209,13 @@ def carry(kernel: Kernel, X: Array, Z: Array, weights: Array) -> Array:
         (rows of Z, some)
 
     """
-    out, at = np.empty((len(X), weights.shape[1])), _by_rows(kernel, X, Z)
+    out, at = [np.empty((len(X), each.shape[1])) for each in weights], _by_rows(kernel, X, Z)
     for first in range(0, len(X), CARRIED_ROWS):
         block = np.empty((min(CARRIED_ROWS, len(X) - first), len(Z)))
         for rows in _cache_blocks(block):
             block[rows] = at(slice(first + rows.start, first + min(rows.stop, len(block))))
-        np.matmul(block, weights, out=out[first : first + len(block)])
+        for each, whole in zip(weights, out, strict=True):
+            np.matmul(block, each, out=whole[first : first + len(block)])
     return out
 
 

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 
 from privgp.gp.changes import values
 from privgp.gp.inference.evidence import condition
-from privgp.gp.inference.posterior import Posterior
+from privgp.gp.inference.posterior import Posterior, mean_weights_of
 from privgp.gp.kernels.evaluate import evaluate
 from privgp.gp.measurement import Measurement
 from privgp.gp.priors import Hyperparameters, Prior
@@ -203,7 +203,7 @@ class Earlier:
         """(rows, models)"""
         means = np.empty((len(X), len(self.posterior.components)))
         for rows in self.posterior.blocks(X):
-            for i, _, found in self.posterior.products(X[rows], lambda c: c.mean_weights[:, None]):
+            for i, _, (found,) in self.posterior.products(X[rows], mean_weights_of):
                 means[rows, i] = found[:, 0]
         return means
 

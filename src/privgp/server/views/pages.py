@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
@@ -176,7 +175,8 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
     declared, model = s.work.declaration_of(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
-    named, facts = s.title(number), dict[str, Any](model.certificate())
+    named = s.title(number)
+    facts: Row = model.certificate()
     shown = {
         "release": row, "title": declared.title, "unit": named.unit, "plan_hash": facts["plan_hash"],
         "headline": named.headline or declared.headline,
