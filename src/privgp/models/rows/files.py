@@ -299,12 +299,6 @@ class FileColumns(Mapping[str, Any]):
         one = TableOutput(self._files, (column,))
         return gather_outputs(one, self._files, classes, self.groups, self.codes)
 
-    def seal(self, name: str) -> Sealed:
-        """A private column of numbers, gathered by the vault."""
-        self._files.check([name])
-        one = TableOutput(self._files, (name,))
-        return gather_outputs(one, self._files, None, self.groups, self.codes)
-
     def __contains__(self, name: object) -> bool:
         column = self.outcomes[name][0] if name in self.outcomes else name  # type: ignore[index]
         return all(column in file.columns for file in self._files.files)
