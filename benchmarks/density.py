@@ -167,9 +167,7 @@ def compare(pattern: Pattern, seed: int) -> dict[str, Any]:
     }
 
 
-def coverage(
-    model: PrivateGPDensity, pattern: Pattern, truth: Array
-) -> tuple[float, float, float]:
+def coverage(model: PrivateGPDensity, pattern: Pattern, truth: Array) -> tuple[float, float, float]:
     """How many of 90% intervals at the centres of cells hold the mean intensity of the cell: of all cells, and
     of those where at least half a point is expected; and the share of the latter. An interval of an empty cell
     begins at 0, and holds it, whatever its width."""

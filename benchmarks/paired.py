@@ -85,6 +85,75 @@ def drawn(columns: int, rows: int, epsilon: float) -> Line:
     )
 
 
+Draw = Callable[[np.random.Generator], Callable[[Array], Array]]
+Scatter = Callable[[np.random.Generator, int], Array]
+
+
+def simple(name: str, columns: int, rows: int, make: Draw, scatter: Scatter) -> Line:
+    """A simple function drawn anew for every seed, of even inputs."""
+
+    def draw(_: Path, seed: int) -> Data:
+        rng = np.random.default_rng([seed, columns, rows])
+        f = make(rng)
+
+        def some(count: int) -> tuple[Array, Array]:
+            X = rng.uniform(size=(count, columns))
+            return X, np.clip(f(X) + scatter(rng, count), -1.0, 1.0)
+
+        return *some(rows), *some(1000)
+
+    def truth(_: Path, X: Array, seed: int) -> Array:
+        return make(np.random.default_rng([seed, columns, rows]))(X)
+
+    return Line(f"simple: {name}", draw, {"y_bounds": (-1.0, 1.0)}, function=truth)
+
+
+def _constant(rng: np.random.Generator) -> Callable[[Array], Array]:
+    level = rng.uniform(-0.8, 0.8)
+    return lambda X: np.full(len(X), level)
+
+
+def _slopes(rng: np.random.Generator) -> Callable[[Array], Array]:
+    slopes = rng.uniform(-0.6, 0.6, 4)
+    return lambda X: np.asarray((X - 0.5) @ slopes[: X.shape[1]])
+
+
+def _logistic(rng: np.random.Generator) -> Callable[[Array], Array]:
+    centre, steep = rng.uniform(0.2, 0.8), np.exp(rng.uniform(0.7, 2.7))
+    return lambda X: np.asarray(0.8 * np.tanh(steep * (X[:, 0] - centre)))
+
+
+def _pieces(rng: np.random.Generator) -> Callable[[Array], Array]:
+    knots = np.concatenate([[0.0], np.sort(rng.uniform(size=4)), [1.0]])
+    levels = rng.uniform(-0.8, 0.8, 6)
+    return lambda X: np.interp(X[:, 0], knots, levels)
+
+
+def _normal(std: float) -> Scatter:
+    return lambda rng, count: std * rng.standard_normal(count)
+
+
+def _skewed(rng: np.random.Generator, count: int) -> Array:
+    return np.asarray(0.25 * (rng.exponential(size=count) - 1.0))
+
+
+def _heavy(rng: np.random.Generator, count: int) -> Array:
+    return np.asarray(0.08 * rng.standard_t(3, count))
+
+
+SIMPLE = (
+    simple("constant, much scatter", 1, 100, _constant, _normal(0.25)),
+    simple("constant, little scatter", 1, 1000, _constant, _normal(0.02)),
+    simple("constant, 4-D", 4, 600, _constant, _normal(0.2)),
+    simple("slope", 1, 300, _slopes, _normal(0.2)),
+    simple("slopes, 3-D", 3, 800, _slopes, _normal(0.15)),
+    simple("logistic", 1, 400, _logistic, _normal(0.1)),
+    simple("pieces", 1, 250, _pieces, _normal(0.08)),
+    simple("logistic, skewed scatter", 1, 500, _logistic, _skewed),
+    simple("logistic, heavy tails", 1, 400, _logistic, _heavy),
+)
+
+
 def _small(name: str, rows: int, epsilon: float) -> Line:
     """Some rows of a task of the development suite, with a small budget."""
     task = next(each for each in TASKS if each.name == name)
@@ -103,6 +172,7 @@ ALL = (
     *(drawn(columns, rows, epsilon)
       for columns in (1, 2, 3, 4)
       for rows, epsilon in ((150, 1.0), (500, 0.3), (1000, 1.0), (5000, 0.2), (5000, 1.0))),
+    *SIMPLE,
 )  # fmt: skip
 
 

@@ -624,11 +624,11 @@ def test_parts_of_steps_from_a_file_are_checked(data):
 def test_saving_a_release_plans_nothing(data, tmp_path):
     model = PrivateGPRegressor(y_bounds=(-1, 2), **SETTINGS)
     model.fit(data[["a", "b"]], data["y"].to_numpy())
-    with mock.patch("privgp.plan.together.make_part") as planned, warnings.catch_warnings():
+    with mock.patch("privgp.plan.build.make_part") as planned, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it holds the inputs
         model.save(tmp_path / "saved.privgp")
     planned.assert_not_called()
-    stopped = mock.patch("privgp.plan.together.make_part", side_effect=RuntimeError("planned"))
+    stopped = mock.patch("privgp.plan.build.make_part", side_effect=RuntimeError("planned"))
     with stopped, pytest.raises(RuntimeError, match="planned"):
         model.plan(data[["a", "b"]])
 

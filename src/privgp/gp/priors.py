@@ -131,6 +131,10 @@ COMMON_LENGTHSCALE_STD = 1.0
 OTHER_STD = 0.7
 MOST_CHANGES = 2  # of one model
 NOISE_STD = 1.4  # of the noise std; its level is the least known of all beforehand
+# What is usual within declared bounds: stds of the function and of outputs about it, over those that a
+# plan starts with, and stds of their logarithms.
+USUAL_SIGNAL, USUAL_SIGNAL_STD = 0.5, 1.2
+USUAL_NOISE, USUAL_NOISE_STD = 0.53, 1.0
 ROUGH = 0.5  # smoothness of a kernel whose functions have a kink everywhere
 SHORT = 0.125  # lengthscale of the short range, over that of the long one
 SHORT_VARIANCE = 0.1  # over that of the whole function
@@ -242,7 +246,7 @@ class Prior:
 
     Attributes
     ----------
-    start : the model at z = 0
+    start : the model that a plan starts with, at z = 0 if the prior is about it
     centre : (parameters,), logarithms
     root : (parameters, moves); lengthscales that are one move as one
     noise_free : whether the noise variance is learned too
@@ -329,6 +333,32 @@ def prior_about(start: Hyperparameters, *, noise_free: bool, widths: tuple[int, 
         root[row : row + len(block), column : column + block.shape[1]] = block
         row, column = row + len(block), column + block.shape[1]
     return Prior(start, centre, root, noise_free)
+
+
+def usual(prior: Prior, *, noise: bool = True) -> Prior:
+    """The prior to learn with: a plan prepares for functions that fill the bounds, most vary less.
+
+    Measured sums tell the variance of a nearly constant function, and the scatter of some hundred
+    outputs, only up to a limit. Below it the prior decides how wide intervals are.
+
+    Parameters
+    ----------
+    prior : Prior
+        About the default kernel, as a plan starts with it.
+    noise : bool
+        Whether the noise variance too is the default one.
+
+    """
+    centre, root, place = prior.centre.copy(), prior.root.copy(), 0
+    for name, count in prior._free:
+        if name.endswith("constant_value"):
+            centre[place] += 2.0 * np.log(USUAL_SIGNAL)
+            root[place] *= USUAL_SIGNAL_STD / OTHER_STD
+        place += count
+    if noise and prior.noise_free:
+        centre[-1] += 2.0 * np.log(USUAL_NOISE)
+        root[-1] *= USUAL_NOISE_STD / NOISE_STD
+    return replace(prior, centre=centre, root=root)
 
 
 def rougher(prior: Prior) -> tuple[Prior, ...]:

@@ -117,18 +117,47 @@ class Account:
             Makes the answer; it may run again if its answer was lost before it was stored, and
             nobody may have seen anything of it (docs/proofs/ledger.md).
 
+        Returns
+        -------
+        bytes
+            The answer, new or stored.
+
         """
         self.charge(guarantee, key, request=request)
         found = self.stored(key)
         return self.store(key, draw()) if found is None else found
 
     def stored(self, key: str) -> bytes | None:
-        """The answer that was stored under a key; None if there is none."""
+        """The answer that was stored under a key.
+
+        Parameters
+        ----------
+        key : str
+            As in ``charge``.
+
+        Returns
+        -------
+        bytes or None
+            None if no answer is stored.
+
+        """
         with self.ledger.database.read() as connection:
             return self._read_answer(connection, key)
 
     def store(self, key: str, answer: bytes) -> bytes:
-        """Keep the answer of a charge; the first one stays, and is what every caller gets.
+        """Store the answer of a charge. The first answer stays, and every caller gets it.
+
+        Parameters
+        ----------
+        key : str
+            As in ``charge``.
+        answer : bytes
+            What was drawn.
+
+        Returns
+        -------
+        bytes
+            The stored answer.
 
         Raises
         ------
@@ -196,11 +225,11 @@ class Account:
         with self.ledger.database.read() as connection:
             budget, spent = self._read_account(connection).budget, _spent(self._last(connection))
 
-        def left_after(guarantee: Guarantee) -> float | None:
+        def balance_after(guarantee: Guarantee) -> float | None:
             after = budget.after(spent, guarantee)
             return None if after is None else budget.left(after[1])
 
-        return left_after
+        return balance_after
 
     def entries(self) -> list[Entry]:
         """All charges and stored answers, oldest first."""

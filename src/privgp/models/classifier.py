@@ -100,13 +100,37 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
     random_state: RandomState = None
 
     def predict_proba(self, X: Table) -> Array:
-        """The probability of every class at the rows of X, (rows, classes). Free, deterministic."""
+        """The probability of every class: free and deterministic.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows, classes)
+            In the order of ``classes_``; every row sums to 1.
+
+        """
         rows = self._locate(X)
         with one_thread():
             return np.asarray(self.release_.at(rows))
 
     def predict(self, X: Table) -> Any:
-        """The most probable class at every row of X."""
+        """The most probable class at every row of X.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows,)
+            Labels as they were declared.
+
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
@@ -118,9 +142,25 @@ class PrivateGPClassifier(RowsModel, SpendingClassifier):
         observation: bool = False,
         simultaneous: bool = False,
     ) -> tuple[Array, Array]:
-        """The ends (low, high), each (rows, classes), of an interval that holds the probability of a
-        class, the function behind it, with this coverage; with ``simultaneous``, at all rows of X at
-        once. Free, like ``predict``. ``observation``: refused, as a new label is not a number."""
+        """Intervals of the probability of every class. Free, like ``predict``.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+        coverage : float, default 0.9
+            The probability that an interval contains the probability of its class.
+        observation : bool
+            Refused, because a new label is not a number.
+        simultaneous : bool, default False
+            Whether intervals contain the probabilities at all rows of X at once.
+
+        Returns
+        -------
+        low, high : array (rows, classes)
+            The ends.
+
+        """
         if observation:
             raise ValueError(NO_OBSERVATION)
         if simultaneous:

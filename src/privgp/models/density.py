@@ -215,18 +215,39 @@ class PrivateGPDensity(Published, DensityMixin, BaseEstimator):  # type: ignore[
         return self
 
     def intensity(self, X: Table) -> Array:
-        """The expected number of points per unit of length, area or volume, or of exposure, at the rows
-        of X, (rows,); 0 outside of the declared domain."""
+        """The expected number of points per unit of length, area or volume, or of exposure.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows,)
+            0 outside of the declared domain.
+
+        """
         rows = self._locate(X)
         with one_thread():
             found = self._points * self._medians(rows) / self._total
         return np.where(self._exposure_at(rows) > 0.0, found, 0.0)
 
     def score_samples(self, X: Table) -> Array:
-        """The logarithm of the density at the rows of X, (rows,), as ``KernelDensity`` has it.
+        """The logarithm of the density, as scikit-learn's ``KernelDensity`` returns it.
 
         The density is the posterior median of the intensity, times the exposure where there is one, over
         its integral: it integrates to 1 over the declared domain.
+
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs.
+
+        Returns
+        -------
+        array (rows,)
+
         """
         rows = self._locate(X)
         with one_thread(), np.errstate(divide="ignore"):

@@ -51,7 +51,18 @@ class KeptEstimator(SpendsAtFit, BaseEstimator):  # type: ignore[misc]
         return self._kept.contents.most - self.points_answered_
 
     def points_unanswered(self, X_new: object) -> int:
-        """How many points of ``X_new`` have no answer yet; through inducing inputs all have."""
+        """How many points have no answer yet. Through inducing inputs all points have one.
+
+        Parameters
+        ----------
+        X_new : array (rows, inputs)
+            The points.
+
+        Returns
+        -------
+        int
+
+        """
         check_is_fitted(self)
         return self._kept.count_new(validate_data(self, X_new, reset=False, dtype=np.float64))
 

@@ -183,13 +183,38 @@ class PosteriorPaths(KeptEstimator):
     random_state: RandomState = None
 
     def guarantee_for(self, n: int) -> Guarantee:
-        """What paths of n records would guarantee. Needs no data."""
+        """What paths of n records would guarantee. Needs no data.
+
+        Parameters
+        ----------
+        n : int
+            The number of records.
+
+        Returns
+        -------
+        Guarantee
+
+        """
         model = self._model()
         return model.guarantee(check_count(n), simulated=self.random_state is not None)
 
     def calibrate(self, epsilon: float, n: int, *, by: str = NOISE) -> Calibration:
-        """The least noise with which paths of n records are epsilon-private, without data: the
-        least noise variance, or ``by="extra_noise"`` the least of that at the one given."""
+        """The least noise with which paths of n records meet a budget. Needs no data.
+
+        Parameters
+        ----------
+        epsilon : float
+            The budget, beside the ``delta`` of the paths.
+        n : int
+            The number of records.
+        by : {"noise_variance", "extra_noise"}
+            What to find. The extra noise is found at the given noise variance.
+
+        Returns
+        -------
+        Calibration
+
+        """
         return self._model().calibrate_noise(epsilon, check_count(n), by)
 
     def fit(self, X: Table, y: Column, *, state: str | os.PathLike[str] | None = None) -> Self:

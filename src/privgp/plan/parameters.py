@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Self, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
 from privgp.gp.links import LABEL_LINKS, LINKS, Link
+from privgp.gp.priors import Prior, usual
 from privgp.plan.bins.points import MOST_BINS, REPLACED, PointBins, count_bounds
 from privgp.plan.inputs.inputs import Inputs
 from privgp.plan.labels import (
@@ -162,6 +163,12 @@ class Parameters(Chosen):
             raise ValueError("residuals='always' does not go with a noise_variance by row.")
         known = {"noise_variance": float(given.mean()), "row_noise": given}
         return {**known, "residuals": "never", "squares": False}
+
+    def usual_priors(self, priors: Sequence[Prior]) -> tuple[Prior, ...]:
+        """What a number is learned with, from the priors of its plan: what is usual, unless declared."""
+        if self.kernel is not None:
+            return tuple(priors)
+        return tuple(usual(prior, noise=self.noise_variance is None) for prior in priors)
 
     def inputs_of(self, columns: int) -> int:
         """How many columns of a table have this many coordinates."""

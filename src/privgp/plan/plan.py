@@ -264,7 +264,16 @@ class Plan:
     def expected_error(self, epsilon: float | None = None) -> Any:
         """Expected root-mean-square error at the targets, averaged over the models planned for.
 
-        At another ``epsilon``: of a plan made again for it, see ``at``.
+        Parameters
+        ----------
+        epsilon : float, optional
+            Another budget: the plan is then made again for it, see ``at``.
+
+        Returns
+        -------
+        float or array (outputs,)
+            In the units of the output.
+
         """
         errors = vars(self).setdefault("_errors", {})
         if epsilon is None or epsilon == self.epsilon:
@@ -284,6 +293,11 @@ class Plan:
 
         Lengthscales, variances and noise vary as the learning allows, the function within the bounds.
         Where hyperparameters are not learned, both are the expected error.
+
+        Returns
+        -------
+        low, high : float or array (outputs,)
+
         """
         low, high = zip(*(part.error_range() for part in self.parts), strict=True)
         return one_or_array(low), one_or_array(high)
@@ -301,8 +315,18 @@ class Plan:
     def at(self, epsilon: float) -> Plan:
         """The plan for the same inputs, groups and parameters at another epsilon.
 
-        Planned again, its noise distribution may differ. A plan that builds on earlier measurements
-        does not hold these: the same measurement with the noise it would need.
+        Its noise distribution may differ. A plan that builds on earlier measurements does not hold them:
+        then the same measurement gets the noise that this epsilon needs.
+
+        Parameters
+        ----------
+        epsilon : float
+            The other budget.
+
+        Returns
+        -------
+        Plan
+
         """
         if self.can_plan_again:
             return plan_again(self, epsilon)

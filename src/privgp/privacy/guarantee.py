@@ -281,6 +281,10 @@ class Guarantee:
         delta
             0 <= delta < 1; at 0 only pure steps have a finite epsilon.
 
+        Returns
+        -------
+        float
+
         """
         if not 0 <= delta < 1:
             raise ValueError(f"delta must be at least 0 and below 1, got {delta}.")

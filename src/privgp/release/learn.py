@@ -179,19 +179,20 @@ def learn_models(asked: Any, task: Task) -> tuple[Part, object]:
     if asked.hyperparameters == "fixed" and task.before is not None:
         models = task.before.models
     elif asked.hyperparameters == "learned" and not models:
-        default = asked.kernel is None and plan.x_bounds is None
-        models = _learn(task, rougher(task.priors[0]) if default else ())
+        models = _learn(task, asked)
     models = models or (plan.start,)
     part = Part(numbers, f, models, 1.0, unit_rate=plan.unit, spent=task.spent)
     answer: Any = answer_of(asked, part)
     return replace(part, noise_variance=answer.noise_variance), answer
 
 
-def _learn(task: Task, rough: Sequence[Prior]) -> Models:
+def _learn(task: Task, asked: Parameters) -> Models:
     """Models of a number, or of the logarithm of a rate."""
     plan, (f,), (numbers,) = task.plan, task.functionals, task.measured
     if plan.unit is None:
-        return learn(f, numbers, task.priors, rough)
+        priors = asked.usual_priors(task.priors)
+        rough = asked.kernel is None and plan.x_bounds is None
+        return learn(f, numbers, priors, rougher(priors[0]) if rough else ())
     squares = _squares(plan, numbers) if len(task.spent) == 1 else None
     return learn_rates(f, numbers, task.priors, squares)
 

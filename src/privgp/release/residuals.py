@@ -93,6 +93,8 @@ class FirstStage:
     def posterior(self) -> Posterior:
         """The curve, as far as it is known."""
         f, priors = self.plan.functionals.add_up(self.groups), self.plan.priors
+        if self.plan.asked is not None:
+            priors = self.plan.asked.usual_priors(priors)
         with one_thread():
             models: tuple[Hyperparameters, ...] = (self.plan.start,)
             if self.learned and len(self.groups) > MANY:

@@ -366,12 +366,10 @@ class PredictAsked(Asked):
 
 
 class KeyAsked(Asked):
-    """A key. ``name``: of whoever has it; ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
+    """A key. ``name``: of the person who has it; ``days``: until it expires; none: it is valid until it is revoked. ``identity``: who signs in
     with it at the OpenID Connect provider."""
 
-    name: Annotated[
-        str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$")
-    ]
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\w[^\x00-\x1f\x7f]*$")]
     role: Literal["custodian", "analyst"]
     datasets: Annotated[tuple[Name, ...], Field(max_length=1000)] = ()
     days: Annotated[int, Field(ge=1, le=3660)] | None = None

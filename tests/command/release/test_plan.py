@@ -8,7 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-import privgp.plan.together
+import privgp.plan.bins.build
+import privgp.plan.build
 from privgp.command.io import spending
 from privgp.models.regressor import PrivateGPRegressor
 from tests.command.running import BUDGET, COLUMNS, QUICK, people_table, private_cells, run
@@ -79,10 +80,10 @@ def test_what_the_output_column_holds_makes_no_difference(
 # what is rehearsed and released is that one plan
 
 KINDS = {
-    "outputs": (privgp.plan.together, "make_part", []),
-    "people": (privgp.plan.together, "make_part", ["--groups", "person"]),
+    "outputs": (privgp.plan.build, "make_part", []),
+    "people": (privgp.plan.build, "make_part", ["--groups", "person"]),
     "records": (
-        privgp.plan.together,
+        privgp.plan.bins.build,
         "make_records_part",
         ["--protect", "records", "--x-bounds", "0", "90", "--x-bounds", "10", "60"],
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self, cast
@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from privgp.gp.changes import values
 from privgp.gp.inference.evidence import condition
-from privgp.gp.kernels.evaluate import carry, constant_variance, diagonal, evaluate
+from privgp.gp.kernels.evaluate import carry, constant_variance, diagonal
 from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, of_one_kernel
 from privgp.types import Array
@@ -47,7 +47,7 @@ class Component:
     noise_variances: Array
 
     @cached_property
-    def _heights(self) -> Array:
+    def heights(self) -> Array:
         """The changes at the nodes, (changes, nodes)."""
         return values(self.model.changes, self.nodes).T
 
@@ -56,30 +56,19 @@ class Component:
         """The prior variance without the changes, if it is the same everywhere."""
         return constant_variance(self.model.kernel)
 
-    def carry(self, X: Array, smooth: Array, weights: Array) -> Array:
-        """``k(x, Z) weights`` at the rows of X; ``smooth``: k(x, Z) without the changes, ``weights``:
-        (nodes,) or (nodes, some)."""
-        out = smooth @ weights
-        if self.model.changes:
-            out += values(self.model.changes, X) @ (self._heights @ weights)
-        return np.asarray(out)
-
     @cached_property
     def weights(self) -> Array:
         """What k(x, Z) is multiplied with for the variance and, last, the mean, (nodes, measured + 1)."""
         return np.column_stack([self.half.T, self.mean_weights])
 
     def moments(self, X: Array, carried: Array) -> tuple[Array, Array]:
-        """Mean and variance of f at the rows of X, (rows,) each; ``carried``: k(x, Z) without the changes
-        times ``weights``."""
-        changes = self.model.changes
+        """Mean and variance of f at the rows of X, (rows,) each; ``carried``: k(x, Z) times ``weights``."""
         left: Array | float | None = self._variance
         if left is None:
             left = diagonal(self.model.kernel, self.model.input_map(X))
-        if changes:
-            own = values(changes, X)
+        if self.model.changes:
+            own = values(self.model.changes, X)
             left = left + np.einsum("ij,ij->i", own, own)
-            carried = carried + own @ (self._heights @ self.weights)
         half, mean = carried[:, :-1], carried[:, -1]
         return mean, np.maximum(left - np.einsum("ij,ij->i", half, half), 0.0)
 
@@ -134,28 +123,26 @@ class Posterior:
         step = max(1, BLOCK_ENTRIES // max(len(self.components[0].nodes), 1))
         return (slice(first, first + step) for first in range(0, len(X), step))
 
-    def covariances(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
-        """Every component with its place and k(x, Z) without its changes, (rows, nodes); equal kernels in
-        a row. The covariances are overwritten by those of the next kernel."""
-        mapped: dict[object, tuple[Array, Array]] = {}
-        smooth = np.empty((0, 0))
-        for places in self._of_one_kernel:
-            first = self.components[places[0]]
-            if smooth.shape != (len(X), len(first.nodes)):
-                smooth = np.empty((len(X), len(first.nodes)))
-            evaluate(first.model.kernel, *_mapped(first, X, mapped), out=smooth)
-            yield from ((i, self.components[i], smooth) for i in places)
-
-    def _carried(self, X: Array) -> Iterator[tuple[int, Component, Array]]:
-        """Every component with its place and k(x, Z) without its changes times its weights, computed
-        once for those of one kernel."""
+    def products(
+        self, X: Array, weights_of: Callable[[Component], Array]
+    ) -> Iterator[tuple[int, Component, Array]]:
+        """Every component, its place, and k(x, Z) times the weights that belong to it, (nodes, some), at
+        the rows of X. A kernel is evaluated once for all that have it."""
         mapped: dict[object, tuple[Array, Array]] = {}
         for places in self._of_one_kernel:
             group = [self.components[i] for i in places]
-            weights = np.hstack([c.weights for c in group])
-            carried = carry(group[0].model.kernel, *_mapped(group[0], X, mapped), weights)
-            ends = np.cumsum([c.weights.shape[1] for c in group])[:-1]
-            yield from zip(places, group, np.hsplit(carried, ends), strict=True)
+            (first, *_), weights = group, [weights_of(c) for c in group]
+            map_ = first.model.input_map
+            if (key := (id(first.nodes), map_.key)) not in mapped:
+                mapped[key] = map_(X), map_(first.nodes)
+            smooth = carry(first.model.kernel, *mapped[key], np.hstack(weights))
+            ends = np.cumsum([each.shape[1] for each in weights])[:-1]
+            for i, c, each, out in zip(
+                places, group, weights, np.hsplit(smooth, ends), strict=True
+            ):
+                if c.model.changes:
+                    out += values(c.model.changes, X) @ (c.heights @ each)
+                yield i, c, out
 
     def _moments(self, X: Array) -> tuple[Array, Array]:
         """Means and variances at the rows of X under every component, (components, rows). The last few
@@ -164,7 +151,7 @@ class Posterior:
         if known is not None and np.array_equal(known, X):
             return cast(tuple[Array, Array], kept)
         means, variances = np.empty((2, len(self.components), len(X)))
-        for i, c, carried in self._carried(X):
+        for i, c, carried in self.products(X, lambda c: c.weights):
             means[i], variances[i] = c.moments(X, carried)
         if means.size <= MOST_KEPT:
             self.__dict__["_last"] = X.copy(), (means, variances)
@@ -184,8 +171,8 @@ class Posterior:
         mean = np.zeros(len(X))
         for rows in self.blocks(X):
             means: list[Array] = [mean] * len(self.components)
-            for i, c, smooth in self.covariances(X[rows]):
-                means[i] = c.carry(X[rows], smooth, c.mean_weights)
+            for i, _, found in self.products(X[rows], lambda c: c.mean_weights[:, None]):
+                means[i] = found[:, 0]
             for c, m in zip(self.components, means, strict=True):
                 mean[rows] += c.model.weight * m
         return mean + self.centre
@@ -204,8 +191,7 @@ class Posterior:
         out = np.zeros(len(X))
         for rows in self.blocks(X):
             each = np.empty((len(self.components), len(X[rows])))
-            for i, c, smooth in self.covariances(X[rows]):
-                half = c.carry(X[rows], smooth, c.half.T)
+            for i, c, half in self.products(X[rows], lambda c: c.half.T):
                 W = solve_triangular(c.factor, half.T, lower=True, trans="T")
                 each[i] = c.model.weight * (c.noise_variances @ np.square(W))
             out[rows] = sum(each)
@@ -221,17 +207,6 @@ class Posterior:
             half = cross @ c.half.T
             square += c.model.weight * (c.model.covariance(X) - half @ half.T + np.outer(m, m))
         return released, square - np.outer(mean, mean)
-
-
-def _mapped(
-    c: Component, X: Array, known: dict[object, tuple[Array, Array]]
-) -> tuple[Array, Array]:
-    """The rows of X and the nodes as the kernel of a component takes them; ``known``: by nodes and map."""
-    map_ = c.model.input_map
-    key = id(c.nodes), map_.key
-    if key not in known:
-        known[key] = map_(X), map_(c.nodes)
-    return known[key]
 
 
 def posterior(
@@ -351,7 +326,7 @@ class Mixture:
         out = np.array([self._find(first + level * inside, *ends) for level in levels])
         if np.all(inside > LEAST_INSIDE):
             return out
-        # where almost no part of the mixture lies inside, rounding would decide
+        # where next to nothing of the mixture lies inside, rounding would decide
         return np.where(inside > LEAST_INSIDE, out, np.clip(self.quantiles(levels), low, high))
 
     def above_within(self, value: float, low: float, high: float) -> Array:

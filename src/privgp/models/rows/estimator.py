@@ -76,8 +76,20 @@ class RowsModel(Published):
     ) -> Plan:
         """What a ``fit`` on these inputs would measure and how accurate it would be. Spends nothing.
 
-        With ``protect="records"`` X may be the number of records: nothing else of it is used, nor of
-        ``groups`` but the number of people. ``exposure``, ``sample_weight``: as ``fit`` has them.
+        Parameters
+        ----------
+        X : table (rows, inputs)
+            The inputs. With ``protect="records"`` X may be the number of records, as only their number is
+            used.
+        groups : array (rows,), optional
+            Person identifiers; with ``protect="records"`` only the number of people is used.
+        exposure, sample_weight : array (rows,), optional
+            As for ``fit``.
+
+        Returns
+        -------
+        Plan
+
         """
         aside = aside_of(X, exposure, sample_weight)
         self._check_together(exposure=aside.exposure)

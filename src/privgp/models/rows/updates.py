@@ -99,7 +99,7 @@ class PublicInputs:
         return cls(public_rows(model, rows_at(model, X), groups, beside, X))
 
     @cached_property
-    def planned(self) -> Array:
+    def coordinates(self) -> Array:
         """The inputs of rows, of many rows those of their cells."""
         return cast(Any, self.rows.planned).X  # type: ignore[no-any-return]
 
@@ -114,9 +114,9 @@ class PublicInputs:
 
     @property
     def count(self) -> int:
-        return len(self.planned)
+        return len(self.coordinates)
 
-    def given(self, model: Published, groups: object) -> Given | Tallied:
+    def to_plan(self, model: Published, groups: object) -> Given | Tallied:
         """The rows that a plan is made for."""
         return self.rows
 
@@ -158,7 +158,7 @@ class PublicInputs:
         counts = np.maximum(1, np.rint(mass * (total / mass.sum()))).astype(int)
         exposures = self._exposures(release, place)
         question = replace(question, exposures=exposures)
-        coming = self._seen() if new else self.planned[:0]
+        coming = self._seen() if new else self.coordinates[:0]
         seen = np.vstack([np.repeat(f.nodes, counts, axis=0), coming])
         priors = initial_priors(seen, question, learned=question.adapts)
         # All classes are measured alike and leave as much unknown: the first one represents all.
@@ -174,7 +174,7 @@ class PublicInputs:
         self, earlier: Earlier, part: Part, batch: int, sizes: Array
     ) -> tuple[SameRows, ...]:
         """How earlier measurements of these rows weighed them. ``sizes``: what every row holds."""
-        inputs, index = collapse(self.planned)
+        inputs, index = collapse(self.coordinates)
         f, start = earlier.known.functionals, earlier.priors[0].start
         found, functions = [], len(part.functions)
         for each, place in zip(part.spent, places(part.spent, functions), strict=True):
@@ -188,17 +188,17 @@ class PublicInputs:
 
     @property
     def _weights(self) -> Array | None:
-        """The sample weights of the rows of ``planned``, over the largest."""
+        """The sample weights of the rows of ``coordinates``, over the largest."""
         tally = cast(Any, self.rows.planned).tally
         return self.rows.weights if tally is None else cast("Array | None", tally.row_weights)
 
     def _seen(self) -> Array:
         """Rows that show where they are, every one as often as it is there."""
         tally = cast(Any, self.rows.planned).tally
-        return self.planned if tally is None else cast(Array, tally.sample(MOST_SEEN))
+        return self.coordinates if tally is None else cast(Array, tally.sample(MOST_SEEN))
 
     def _repeats(self) -> Array:
-        """How many rows each of ``planned`` stands for."""
+        """How many rows each of ``coordinates`` stands for."""
         tally = cast(Any, self.rows.planned).tally
         return np.ones(self.count) if tally is None else np.asarray(tally.counts, dtype=float)
 
@@ -223,7 +223,7 @@ class PrivateRecords:
         rows = row_count(X)
         return cls(rows, None if groups is None else count_people(groups, rows), beside)
 
-    def given(self, model: Published, groups: object) -> Given:
+    def to_plan(self, model: Published, groups: object) -> Given:
         """The rows that a plan is made for."""
         return private_count(model, self.planned, groups)
 
@@ -399,7 +399,7 @@ def measure_rows(
     asking: Any = model
     if budget is not None:
         asking = copy(model).set_params(epsilon=budget[0], delta=budget[1])
-    given = rows.given(asking, groups)
+    given = rows.to_plan(asking, groups)
     plan = plan_for_rows(asking, given, earlier)
     plan = replace(plan, output_names=model._released.output_names)
     if first.only_again and (not again or sums_of(plan.parts[0]) != first.sums_fingerprint):

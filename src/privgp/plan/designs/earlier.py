@@ -203,8 +203,8 @@ class Earlier:
         """(rows, models)"""
         means = np.empty((len(X), len(self.posterior.components)))
         for rows in self.posterior.blocks(X):
-            for i, component, smooth in self.posterior.covariances(X[rows]):
-                means[rows, i] = component.carry(X[rows], smooth, component.mean_weights)
+            for i, _, found in self.posterior.products(X[rows], lambda c: c.mean_weights[:, None]):
+                means[rows, i] = found[:, 0]
         return means
 
 

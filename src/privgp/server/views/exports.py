@@ -178,7 +178,10 @@ def certificate_context(facts: dict[str, Any], output: str = "output") -> dict[s
     private = " and ".join(facts["private"]).replace(f"the output ({output})", "the output")
     private = private.replace("the output", f"the {output}")
     together = ", all rows of one person together" if facts["data"]["people"] else ""
-    rows, budget = facts["data"]["rows"], f"ε = {facts['epsilon']:g}, δ = {facts['delta']:g}"
+    rows, budget = (
+        facts["data"]["rows"],
+        f"ε = {short(facts['epsilon'])}, δ = {short(facts['delta'])}",
+    )
     size = f"{rows:,} rows, " if ROWS_PUBLIC in facts["public"] else ""
     return {
         "promise": promise_sentence(facts),

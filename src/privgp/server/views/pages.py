@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Request, Response
@@ -20,7 +21,7 @@ from privgp.server.guard import COOKIES
 from privgp.server.service import Anybody, Custodian, Served, Service
 from privgp.server.store.keys import Who
 from privgp.server.store.schema import Row
-from privgp.server.views.exports import certificate_context, templates
+from privgp.server.views.exports import certificate_context, short, templates
 
 router = APIRouter(include_in_schema=False)
 WRONG = "This is not a valid key."
@@ -98,7 +99,7 @@ def register(s: Served, who: Custodian) -> HTMLResponse:
 @router.get("/approvals")
 def approvals(s: Served, who: Anybody) -> HTMLResponse:
     names = [each["name"] for each in s.store.datasets(who)]
-    rows = _chosen([plan for name in names for plan in published.plans(s, who, name)])
+    rows = _choice_of([plan for name in names for plan in published.plans(s, who, name)])
     rows.sort(key=lambda plan: str(plan["made_at"]), reverse=True)
 
     def in_state(*states: str) -> list[Row]:
@@ -136,7 +137,7 @@ def dataset(s: Served, who: Anybody, name: str) -> HTMLResponse:
     shown = _dataset(s, who, name)
     plans = published.plans(s, who, name)
     usable = [each["id"] for each in plans if each["comparison"] and each["fits"]]
-    shown |= {"plans": _chosen(plans)[::-1], "comparison": usable[-1] if usable else ""}
+    shown |= {"plans": _choice_of(plans)[::-1], "comparison": usable[-1] if usable else ""}
     outcomes = _outcomes(shown["declared"])
     return _page(s, who, "plan.html", DATASETS, tab="Plan", outcomes=outcomes, **shown)
 
@@ -175,12 +176,12 @@ def release(s: Served, who: Anybody, number: str) -> HTMLResponse:
     row = s.store.release(who, number)
     declared, model = s.work.declaration_of(row["dataset"]), s.model(row["id"])
     can_update = who.is_custodian and is_updatable(model)
-    named, facts = s.title(number), model.certificate()
+    named, facts = s.title(number), dict[str, Any](model.certificate())
     shown = {
         "release": row, "title": declared.title, "unit": named.unit, "plan_hash": facts["plan_hash"],
         "headline": named.headline or declared.headline,
         "file_name": s.file_name(who, number, "privgp"),
-        "budget": f"epsilon = {facts['epsilon']:g}, delta = {facts['delta']:g}",
+        "budget": f"epsilon = {short(facts['epsilon'])}, delta = {short(facts['delta'])}",
         "places": len(declared.inputs) == 2 and places_in(declared.inputs) is not None,
         "updatable": {"epsilon": model.epsilon, "delta": model.delta} if can_update else None,
     }  # fmt: skip
@@ -205,7 +206,7 @@ def _cards(s: Service, who: Who) -> list[Row]:
     return made
 
 
-def _chosen(plans: list[Row]) -> list[Row]:
+def _choice_of(plans: list[Row]) -> list[Row]:
     """The plans that somebody chose; comparisons of budgets are none."""
     return [each for each in plans if not each["comparison"] or each["approved_at"]]
 
