@@ -487,10 +487,11 @@ class PrivateGP(Published, BaseEstimator):  # type: ignore[misc]
             groups = given[self.groups]
         if isinstance(weights, str):
             _check_present(given, [weights], "which sample_weight names.")
-            if has_private_inputs(self.protect) and isinstance(given, FileColumns):
-                weights = given.seal(weights)
-            else:
-                weights = given[weights]
+            if isinstance(given, FileColumns) and has_private_inputs(self.protect):
+                raise ValueError(
+                    "PrivateGP takes private weights of tables in memory: read the table first."
+                )
+            weights = given[weights]
         if has_private_inputs(self.protect):  # nothing is public beside private records
             weighed = None if weights is None or self.max_weight is not None else GIVEN
             check_rules({"protect": self.protect, "sample_weight": weighed}, ONE)

@@ -172,6 +172,9 @@ class Table:
             self.output.check()
 
 
+IN_MEMORY = "sample_weight of private records goes with tables in memory: read the table first."
+
+
 def columns_to_plan(
     model: Published, X: FileInputs, groups: UserData = None, aside: Aside = NOTHING
 ) -> tuple[Any, Any, Aside]:
@@ -196,9 +199,8 @@ def columns_to_fit(
     if has_private_inputs(model.protect):
         rows = private_table(model, X, people)
     name = None if people is None else people.name
-    if has_private_inputs(model.protect) and isinstance(aside.weights, FileInputs):
-        own = TableOutput(X.files, aside.weights.names)
-        aside = replace(aside, weights=gather_outputs(own, X.files, None, name, codes))
+    if has_private_inputs(model.protect) and aside.weights is not None:
+        raise ValueError(IN_MEMORY)
     return rows, gather_outputs(y, X.files, model._classes(), name, codes), codes, aside
 
 
@@ -298,12 +300,6 @@ class FileColumns(Mapping[str, Any]):
         self._files.check([column])
         one = TableOutput(self._files, (column,))
         return gather_outputs(one, self._files, classes, self.groups, self.codes)
-
-    def seal(self, name: str) -> Sealed:
-        """A private column of numbers, gathered by the vault."""
-        self._files.check([name])
-        one = TableOutput(self._files, (name,))
-        return gather_outputs(one, self._files, None, self.groups, self.codes)
 
     def __contains__(self, name: object) -> bool:
         column = self.outcomes[name][0] if name in self.outcomes else name  # type: ignore[index]

@@ -511,9 +511,9 @@ def prediction_columns(
 def near_data(release: Release, rows: Array) -> Array | None:
     """1 where data are near and 0 where a prediction is an extrapolation, (rows,).
 
-    Where inputs are private, the noisy numbers of records tell: those of the bins around a point must exceed
-    their noise. None where inputs are few, and where a release does not tell it: of densities, which say
-    themselves where points lie, and of private records that were not counted in bins.
+    Where inputs are private, noisy numbers of records decide: those of the bins around a point must exceed
+    their noise. None where inputs are few, for densities, and for private records that were not counted in
+    bins.
     """
     from privgp.pictures.maps import near_inputs  # slow to import
 
