@@ -231,9 +231,7 @@ def _protection_of(plan: Plan) -> tuple[Protected, tuple[str, ...]]:
     else:
         protected, assumptions = unit.limit_change(told, plan.parts[0].max_change)
     counted = not unit.private_inputs and any(part.outcome.has_rate for part in plan.parts)
-    weighed = unit.private_inputs and any(
-        getattr(part.strategy, "weighted", False) for part in plan.parts
-    )
+    weighed = any(part.strategy.weighted for part in plan.parts)
     more = (*((EXPOSURES,) if counted else ()), *((OF_WEIGHTS,) if weighed else ()))
     return protected, (*assumptions, *more)
 

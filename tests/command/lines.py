@@ -129,7 +129,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "--hyperparameters": CHOICE, "--law": CHOICE, "--sensitivity": CHOICE, "--by": CHOICE,
     "--method": CHOICE, "--estimator": CHOICE, "--task": CHOICE, "--loss": CHOICE,
     "--acquisition": CHOICE, "--likelihood": CHOICE, "--exposure": ("", "nonsense", "cost"), "--weights": ("", "nonsense", "cost"),
-    "--max-change": POSITIVE, "--most-rows": COUNT, "--scheduler": ("", "nonsense", "host:8786"),
+    "--max-change": POSITIVE, "--max-weight": POSITIVE, "--most-rows": COUNT, "--scheduler": ("", "nonsense", "host:8786"),
     "--dates": COLUMN_NAMES, "--booleans": COLUMN_NAMES, "--categories": (*COLUMN_NAMES, "age=", "age=a||b", "age=a|a"),
     "--places": (*COLUMN_NAMES, "age"), "--crs": ("EPSG:4326",),  # for places alone
     "--periodic": (*COLUMN_NAMES, "age", "age=", "age=0", "age=-1", "age=nan", "age=inf"),

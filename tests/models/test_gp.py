@@ -92,7 +92,7 @@ def test_any_unit_is_protected(protect, groups):
     bounds = {"age": (0, 90)} if protect == "records" else None
     made = model(outcomes, protect=protect, groups=groups, x_bounds=bounds)
     made.plan(TABLE)
-    assert made.fit(TABLE).predict(TABLE[:2]).shape == (2, 11)
+    assert made.fit(TABLE).predict(TABLE[:2]).shape == (2, 12)
     assert ("person" in made.guarantee_.unit) == (groups is not None)
     assert ("record" in made.guarantee_.unit) == (protect == "records")
 

@@ -99,7 +99,8 @@ def test_help_is_given():
 @pytest.mark.parametrize(
     ("option", "value", "word"),
     [
-        *(("NAME", name, "NAME") for name in ("", "nonsense")),
+        ("NAME", "", "empty"),
+        ("NAME", "nonsense", "NAME"),
         *(("--data", folder, "data") for folder in ("nonsense", "v.csv", "\0")),
         ("--data", "folder", "'folder' holds no 'kung.csv'"),
         *(("--out", folder, "cannot be made") for folder in ("nowhere/new", "v.csv", "v.csv/new")),

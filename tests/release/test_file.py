@@ -123,7 +123,7 @@ LATER = {
 }
 # which have the same names elsewhere, where they must be
 LATER_OF = {
-    "parameters": {"columns", "most_rows", "residuals", "shares"},
+    "parameters": {"columns", "max_weight", "most_rows", "residuals", "shares"},
     "measurement": {"centre"},
     "functionals": {"energy_centre", "common"},
     "holder": set(ADDED),

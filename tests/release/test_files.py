@@ -221,7 +221,7 @@ def test_missing_files_and_folders_are_named_as_such(tmp_path):
 
 
 def test_the_notice_says_that_inputs_are_inside():
-    assert "contains inputs" in NOTICE
+    assert "contains the inputs" in NOTICE
 
 
 def blas_threads() -> set[int]:

@@ -112,7 +112,7 @@ def test_an_update_measures_new_people(world, plan, release):
     asked = [
         e["about"] for e in world.get(CUSTODIAN, "/api/events") if e["kind"] == "update asked for"
     ]
-    assert asked == [release]
+    assert asked[0] == release  # the newest first
     again = world.ask(CUSTODIAN, "POST", path, **sent).json()
     assert again["result"] == job["result"]
     other = {"content": table_of(SECRETS[:13], first=70), "headers": once}

@@ -116,7 +116,7 @@ TABLE = {
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"height": "number"}, "no column of X"),
+        ({"height": "number"}, "not a column of X"),
         ({"age": "integer"}, "must name one of"),
         ({"age": "periodic"}, "give its period"),
         ({"age": ("periodic", -1)}, "give its period"),

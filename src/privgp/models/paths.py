@@ -23,7 +23,7 @@ from privgp.models.rows.tables import numbers_only
 from privgp.pictures import style
 from privgp.pictures.released import input_names
 from privgp.pictures.style import number
-from privgp.plan.functions.paths import NOISE, Calibration, PathModel, check_count, path_model
+from privgp.plan.functions.paths import Calibration, PathModel, check_count, path_model
 from privgp.plan.search.folds import Trial
 from privgp.privacy.guarantee import Guarantee
 from privgp.types import STAMP, Array, Booleans, Bounds, Column, Pair, RandomState, Table
@@ -198,7 +198,7 @@ class PosteriorPaths(KeptEstimator):
         model = self._model()
         return model.guarantee(check_count(n), simulated=self.random_state is not None)
 
-    def calibrate(self, epsilon: float, n: int, *, by: str = NOISE) -> Calibration:
+    def calibrate(self, epsilon: float, n: int, *, by: str = "noise_variance") -> Calibration:
         """The least noise with which paths of n records meet a budget. Needs no data.
 
         Parameters

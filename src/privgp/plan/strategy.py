@@ -64,9 +64,12 @@ class Strategy(Measurable, Protocol):
     distinct_inputs : how many public ones; None if they are private or not counted
     size : how many numbers are measured
     change : by how much a person changes an output in [-1, 1] at most
+    weighted : whether records count by private weights, of at most 1 each
 
     """
 
+    @property
+    def weighted(self) -> bool: ...
     @property
     def people(self) -> Integers | None: ...
     @property
@@ -119,6 +122,7 @@ class Sums:
     private_inputs: ClassVar[bool] = False
     energy_weight: float
     change: Change = WHOLE
+    weighted: bool = False
 
     @property
     def centre(self) -> float | None:

@@ -270,6 +270,10 @@ COMMANDS: dict[str, Lines] = {
         f"--inputs age {PRIVATE} --x-bounds 0 100 --inducing 3 {GAUSSIAN}", *LOOK,
         cells=ENDS,
     ),
+    "records, weighted": release(  # both weights count as the largest that is declared
+        f"--inputs age {PRIVATE} --x-bounds 0 100 --weights bmi --max-weight 40 {GAUSSIAN}", *LOOK,
+        cells={**ENDS, "bmi": (50.0, 45.0)},
+    ),
     "records, laplace": release(
         f"--inputs age {PRIVATE} --x-bounds 0 100 {LAPLACE}", *LOOK,
         cells=ENDS,

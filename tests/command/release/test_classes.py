@@ -46,6 +46,7 @@ def test_from_a_plan_to_probabilities(people: Path) -> None:
     frame = pl.read_parquet(table)
     assert frame.columns == [
         "age", "label", "probability_no", "probability_yes", "low_no", "low_yes", "high_no", "high_yes",
+        "near_data",
     ]  # fmt: skip
     assert {*frame["label"].unique()} <= {"no", "yes"}
     assert np.allclose(frame["probability_no"] + frame["probability_yes"], 1.0)

@@ -79,7 +79,10 @@ def test_the_promise_names_who_is_protected() -> None:
 def test_the_certificate_says_what_is_not_protected() -> None:
     told = certificate(quick().fit(X, Y, exposure=EXPOSURE))
     assert "the exposure of every row" in told["public"]
-    assert any("at most 1 of it. The value itself is not" in each for each in told["not_protected"])
+    assert any(
+        "at most 1 to one output value is protected. The value itself is not" in each
+        for each in told["not_protected"]
+    )
     assert told["data"]["released"].startswith("a rate per unit of exposure")
     of_areas = quick().fit(X, Y, groups=AREAS)
     told = certificate(of_areas)

@@ -112,5 +112,5 @@ def test_bad_groups_are_refused_before_anything_is_drawn(monkeypatch):
         clone(MODEL).fit(X, y, groups=np.where(whose == 3, 4, whose), plan=plan)
     with pytest.raises(ValueError, match="as many people"):
         exact(plan.strategy, (X, y, np.zeros(len(y), int)), (-1, 1))
-    with pytest.raises(ValueError, match="groups go with"):
+    with pytest.raises(ValueError, match="groups and weights go with"):
         exact(plan.strategy, (X, y), (-1, 1))

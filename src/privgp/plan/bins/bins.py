@@ -36,8 +36,8 @@ MEAN_WEIGHT = 0.5  # of private weights between 0 and 1, before they are measure
 class RecordSums(Sums):
     """Sums over records that are private with their inputs.
 
-    ``classes``: of labels, each with its own sums; 1 where one function says it all. ``weighted``: whether
-    every record counts by a private weight of at most 1, so that its total is not known.
+    ``classes``: of labels, each with its own sums; 1 where one function says it all. The total of
+    ``weighted`` records is not known.
     """
 
     people: ClassVar[None] = None
@@ -47,7 +47,6 @@ class RecordSums(Sums):
     counted: ClassVar[str] = "records"
     most_records: ClassVar[int] = 1
     classes: Functions = 1
-    weighted: bool = False
     rows: int
 
     @property
