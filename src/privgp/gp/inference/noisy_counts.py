@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky
 from scipy.linalg.lapack import dpotri
 from scipy.special import gammaln, logsumexp, xlogy
 from scipy.stats import norm as normal
@@ -324,9 +324,8 @@ def counts_posterior(counts: NoisyCounts, models: Sequence[Hyperparameters]) -> 
         variances = 1.0 / found.sites.precision
         noise = counts.noise_std**2
         private = noise / (noise + np.maximum(counts.values, 1.0))
-        half = solve_triangular(found.factor, np.eye(len(variances)), lower=True)
-        weights = cho_solve((found.factor, True), found.values)
-        held = weights, half, found.factor, variances * private
+        mean_weights = cho_solve((found.factor, True), found.values)
+        held = mean_weights, np.eye(len(variances)), found.factor, variances * private
         components.append(Component(model, counts.centres, *held))
     if not components:
         raise np.linalg.LinAlgError("no model could be conditioned.")

@@ -33,7 +33,7 @@ class Component:
     model : with its weight in the mixture
     nodes : Z, (nodes, columns)
     mean_weights : (nodes,)
-    half : (measured, nodes)
+    weights : (measured, nodes), of the functionals
     factor : lower Cholesky factor of cov(t)
     noise_variances : (measured,), of the noise for privacy
 
@@ -42,9 +42,16 @@ class Component:
     model: Hyperparameters
     nodes: Array
     mean_weights: Array
-    half: Array
+    weights: Array
     factor: Array
     noise_variances: Array
+
+    @cached_property
+    def half(self) -> Array:
+        """What variances need, and means do not, (measured, nodes)."""
+        return np.asarray(
+            solve_triangular(self.factor, self.weights, lower=True, check_finite=False)
+        )
 
     @cached_property
     def heights(self) -> Array:
@@ -242,12 +249,11 @@ def _component(
     functionals: Functionals, measurement: Measurement, model: Hyperparameters, smooth: Array
 ) -> Component:
     given = condition(functionals, measurement, model, smooth)
-    half = solve_triangular(given.factor, functionals.weights, lower=True, check_finite=False)
     return Component(
         model=model,
         nodes=functionals.nodes,
         mean_weights=functionals.weights.T @ given.solved,
-        half=half,
+        weights=functionals.weights,
         factor=given.factor,
         noise_variances=given.noise_variances,
     )
