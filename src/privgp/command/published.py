@@ -289,12 +289,7 @@ def _write_averages(
     their use."""
     from polars import DataFrame
 
-    from privgp.command.io.columns import (
-        as_table,
-        columns_to_keep,
-        question_rows,
-        refuse_questions,
-    )
+    from privgp.command.io.columns import as_table, columns_to_keep, question_rows, refuse_questions
     from privgp.command.io.results import picture_lines, write_picture, write_table
 
     out, plot, coverage = asked.out, asked.plot, asked.coverage

@@ -25,13 +25,7 @@ from privgp.plan.inputs.inputs import Inputs, scale_widths
 from privgp.plan.inputs.tally import Tally
 from privgp.plan.parameters import Parameters
 from privgp.plan.part import Outputs, Part, Rates, Unbiased
-from privgp.plan.strategy import (
-    OutputSums,
-    Strategy,
-    effective_count,
-    noise_of,
-    strategy_for_rows,
-)
+from privgp.plan.strategy import OutputSums, Strategy, effective_count, noise_of, strategy_for_rows
 from privgp.privacy.noise import GAUSSIAN, LAPLACE, PURE, Noise, gaussian_noise
 from privgp.privacy.sensitivity import WHOLE, scale_change
 from privgp.question.parameters import RECONSTRUCTIONS

@@ -14,12 +14,7 @@ from privgp.gp.links import LABEL_LINKS, LINKS, Link
 from privgp.gp.priors import Prior, usual
 from privgp.plan.bins.points import MOST_BINS, REPLACED, PointBins, count_bounds
 from privgp.plan.inputs.inputs import Inputs
-from privgp.plan.labels import (
-    LABEL_VARIANCE,
-    rescale,
-    signal_of,
-    steepest,
-)
+from privgp.plan.labels import LABEL_VARIANCE, rescale, signal_of, steepest
 from privgp.privacy.sensitivity import scale_change
 from privgp.question.outcomes import (
     BY_LIKELIHOOD,

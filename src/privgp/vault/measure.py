@@ -32,10 +32,7 @@ from privgp.vault.validate import (
     person_ids,
     shares,
 )
-from privgp.vault.values import (
-    Sealed,
-    unseal,
-)
+from privgp.vault.values import Sealed, unseal
 
 enable_features("contrib")
 

@@ -14,13 +14,7 @@ from sklearn.base import clone
 from privgp.command.errors import Failure, refusal, refuse_on, stop_phrase
 from privgp.command.io.columns import as_table, input_names, with_names
 from privgp.command.io.files import open_own
-from privgp.command.io.request import (
-    KnownRequest,
-    People,
-    Request,
-    make_plan,
-    public_computation,
-)
+from privgp.command.io.request import KnownRequest, People, Request, make_plan, public_computation
 from privgp.command.io.screen import Step, show_blocks
 from privgp.errors import LedgerError, TableError
 from privgp.models.load import load, save

@@ -49,9 +49,8 @@ class Component:
     @cached_property
     def half(self) -> Array:
         """What variances need, and means do not, (measured, nodes)."""
-        return np.asarray(
-            solve_triangular(self.factor, self.weights, lower=True, check_finite=False)
-        )
+        half = solve_triangular(self.factor, self.weights, lower=True, check_finite=False)
+        return np.asarray(half)
 
     @cached_property
     def heights(self) -> Array:

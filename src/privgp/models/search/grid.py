@@ -20,11 +20,7 @@ from privgp.models.search.candidates import (
     compares_outputs,
     loss_of,
 )
-from privgp.models.search.outputs import (
-    fit_by_blocks,
-    fit_by_cross_validation,
-    fit_by_evidence,
-)
+from privgp.models.search.outputs import fit_by_blocks, fit_by_cross_validation, fit_by_evidence
 from privgp.privacy.budget import check_budget
 from privgp.privacy.guarantee import Event, promise
 from privgp.privacy.protected import VALIDATION

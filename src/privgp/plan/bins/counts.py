@@ -18,12 +18,7 @@ from privgp.gp.measurement import Functionals, Measurement
 from privgp.gp.priors import Hyperparameters, Prior
 from privgp.plan.accuracy import variances_beyond_rows
 from privgp.plan.bins.bins import Bins, Grid, design_models
-from privgp.plan.designs.noise_aware import (
-    Certificate,
-    Hypothesis,
-    gaussian_floor,
-    hypotheses_for,
-)
+from privgp.plan.designs.noise_aware import Certificate, Hypothesis, gaussian_floor, hypotheses_for
 from privgp.plan.labels import outcome_model
 from privgp.plan.strategy import EqualRows
 from privgp.question.rules import Exposures
