@@ -45,10 +45,9 @@ def curve(path: Path) -> None:
         text.remove()
     ax.plot(x, _height(x), color=style.BLACK, lw=1.4, ls="--", label="truth (simulated)")
     style.label_curves(ax)
-    mean = model.predict(grid)
-    rise = mean[len(x) // 2 :].mean() - mean[0]  # to what is usual in the older half
-    over = x[np.argmax(mean >= mean[0] + 0.9 * rise)]
-    finding = f"90% of the growth is over by about age {5 * round(over / 5)}"
+    mean, young = model.predict(grid), int(np.searchsorted(x, 30.0))
+    share = (mean[young] - mean[0]) / (mean[len(x) // 2 :].mean() - mean[0])  # of the older half
+    finding = f"{share:.0%} of the growth is over by age 30"
     figure.suptitle(finding, x=0.01, ha="left", fontsize=style.TITLE)
     save(figure, path)
 
