@@ -246,6 +246,17 @@ def test_a_forged_plan_with_other_classes_or_an_energy_is_damaged(classes, energ
         privgp.plan.plan.unpack_plan(forged)
 
 
+@pytest.mark.parametrize("declared", [None, 4.0])
+def test_a_forged_plan_with_weights_that_were_not_declared_is_damaged(declared):
+    asked = model("two classes", x_bounds=(0, 10), mechanism="gaussian", max_weight=declared)
+    members = unpack(pack_plan(asked.plan(ROWS)), PLAN)
+    tree = json.loads(members["plan.json"])
+    tree["parts"][0]["strategy"]["weighted"] = declared is None
+    forged = pack({**members, "plan.json": json.dumps(tree).encode()}, PLAN)
+    with pytest.raises(DamagedFile):
+        privgp.plan.plan.unpack_plan(forged)
+
+
 def test_plans_and_strategies_of_numbers_have_the_fingerprints_they_had():
     from privgp.plan.bins.bins import Bins
     from privgp.storage.codec import fingerprint

@@ -282,11 +282,8 @@ class Bins(RecordSums, Grid):
         ``| |B| mass | <= rows * (largest column norm)`` for any masses that sum to the rows.
         """
         largest = max(1.0, float(column_norms(self.matrix).max()))
-        each = (
-            rounding(self.rows * self.most_records + self.count + 4 + 4 * self.weighted)
-            * self.rows
-            * largest
-        )
+        terms = self.rows * self.most_records + self.count + 4 + 4 * self.weighted
+        each = rounding(terms) * self.rows * largest
         return float(np.sqrt(3.0) * each) * (1.0 + 1e-9)
 
     def worst_neighbours(self) -> tuple[Array, Array]:

@@ -221,10 +221,11 @@ class Records:
         return f"{relative}, if records lie evenly over the domain"
 
     def fits(self, plan: Part) -> bool:
-        """Whether bins and classes are those that were declared; only a file can have others."""
-        bins = cast(Bins, plan.strategy)
+        """Whether bins, classes and weights are those that were declared; only a file can have others."""
+        bins, asked = cast(Bins, plan.strategy), plan.asked
         same = np.array_equal(np.array(self.x_bounds).T, [bins.low, bins.high])
-        return same and bins.classes == plan.outcome.functions
+        weighted = asked is not None and asked.max_weight is not None
+        return same and bins.classes == plan.outcome.functions and bins.weighted == weighted
 
     def exposures(self, plan: Part) -> Exposures | None:
         """What every count counts over, where outputs are counts: as much as any other."""
